@@ -1,0 +1,83 @@
+/**
+ * Every error a person can meet: a stable code, grouped by what the caller must do about it.
+ *
+ * The table is data so that docs/errors.md and this file can be held against each other by a
+ * test. A message always says what could not be done; the remedy says what to do next.
+ */
+
+/** configuration: fix it. retry: try again later. permanent: give up. lease: somebody else owns it. */
+export type ErrorKind = 'configuration' | 'retry' | 'permanent' | 'lease';
+
+export interface ErrorEntry {
+  readonly kind: ErrorKind;
+  /** What could not be done, in general. */
+  readonly summary: string;
+  /** What to do next. */
+  readonly remedy: string;
+}
+
+export const ERRORS = {
+  USAGE: {
+    kind: 'configuration',
+    summary: 'A flag or argument on the command line is not acceptable.',
+    remedy: 'Read the named flag in `agentd --help` and correct it.',
+  },
+  CONFIG_INVALID: {
+    kind: 'configuration',
+    summary: 'The configuration is not acceptable.',
+    remedy: 'Correct the named key; `agentd --config-schema` prints what is allowed.',
+  },
+  CONFIG_UNSET_VARIABLE: {
+    kind: 'configuration',
+    summary: 'A ${NAME} in the configuration refers to an environment variable that is not set.',
+    remedy: 'Set the variable, or write $${ for a literal ${.',
+  },
+  NOT_IMPLEMENTED: {
+    kind: 'configuration',
+    summary: 'The flag belongs to the contract but this build does not implement it yet.',
+    remedy: 'Remove the flag, or use a build whose `--capabilities` lists it.',
+  },
+  FRAME_TOO_LARGE: {
+    kind: 'permanent',
+    summary: 'A control frame exceeds the size cap.',
+    remedy: 'Return large bodies by reference instead of in the frame.',
+  },
+  FRAME_INVALID: {
+    kind: 'permanent',
+    summary: 'A control frame does not match the protocol.',
+    remedy: 'Check that supervisor and child come from the same build.',
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export interface AgentdErrorOptions {
+  readonly cause?: unknown;
+  /** Replaces the general remedy of the code where something more exact can be said. */
+  readonly remedy?: string;
+  /** Process exit code when the error ends the process. Default: 2 for configuration, else 1. */
+  readonly exitCode?: number;
+}
+
+/** An error with a stable code, a sentence for people and a remedy. */
+export class AgentdError extends Error {
+  readonly code: ErrorCode;
+  readonly kind: ErrorKind;
+  readonly remedy: string;
+  readonly exitCode: number;
+
+  constructor(code: ErrorCode, message: string, options: AgentdErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    const entry: ErrorEntry = ERRORS[code];
+    this.name = 'AgentdError';
+    this.code = code;
+    this.kind = entry.kind;
+    this.remedy = options.remedy ?? entry.remedy;
+    this.exitCode = options.exitCode ?? (entry.kind === 'configuration' ? 2 : 1);
+  }
+}
+
+/** The text of anything thrown, without a stack. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
