@@ -105,8 +105,13 @@ export interface Children {
   launch(spec: RunSpec): void;
   /** Wakes a warm session. Delivered in order, one turn at a time. */
   wake(runId: string, uris: readonly string[], messages: readonly string[]): void;
-  /** Begins the kill ladder: cancel frame, SIGTERM to the group, SIGKILL to the group, reap. */
-  stop(runId: string, cause: StopCause): void;
+  /**
+   * Begins the kill ladder: cancel frame, SIGTERM to the group, SIGKILL to the group, reap.
+   *
+   * @param withinMs the group must be gone by then: the graces shrink to fit, and 0 means SIGKILL
+   *   at once (a lost lease). Default: the configured graces. A second, shorter call tightens it.
+   */
+  stop(runId: string, cause: StopCause, withinMs?: number): void;
   pause(runId: string | null): void;
   resume(runId: string | null): void;
   /** How many idle children to keep ready. */
