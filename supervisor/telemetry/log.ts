@@ -17,6 +17,8 @@ export interface LogIdentity {
   readonly agentPath: string;
   readonly comp: Component;
   readonly pid: number;
+  /** W3C trace id the lines belong to, when there is one. */
+  readonly traceId?: string;
 }
 
 /** Writes telemetry lines. Never blocks and never throws: losing a line changes nothing (invariant 10). */
