@@ -1,0 +1,23 @@
+import type { RunMessage } from '../children/run.ts';
+import type { LeaseMessage } from '../gates/lease-keeper.ts';
+import type { DrainStep } from '../lifecycle/drain-machine.ts';
+import type { PeerMessage } from '../mcp/peers.ts';
+
+/** Everything that can change the supervisor's state. */
+export type SupervisorEvent =
+  | { readonly type: 'signal'; readonly signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP' }
+  /** The idle tick: keeps the heartbeat fresh and the gauges current. */
+  | { readonly type: 'tick' }
+  /** Something waiting in a queue may be due. */
+  | { readonly type: 'pump' }
+  /** A clock fired (interval or cron); `key` names the tick. */
+  | { readonly type: 'clock'; readonly key: string }
+  /** The next iteration of a loop, or a session after its backoff. */
+  | { readonly type: 'retry'; readonly what: string }
+  /** An item held by somebody else may be free by now. */
+  | { readonly type: 'revisit'; readonly route: string; readonly server: string; readonly uri: string }
+  | { readonly type: 'drain.request'; readonly cause: string; readonly budgetMs?: number }
+  | { readonly type: 'drain.step_done'; readonly step: DrainStep }
+  | PeerMessage
+  | LeaseMessage
+  | RunMessage;
