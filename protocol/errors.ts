@@ -32,6 +32,11 @@ export const ERRORS = {
     summary: 'A ${NAME} in the configuration refers to an environment variable that is not set.',
     remedy: 'Set the variable, or write $${ for a literal ${.',
   },
+  SECRET_UNREADABLE: {
+    kind: 'configuration',
+    summary: 'A secret that the configuration refers to cannot be read.',
+    remedy: 'Set the named variable, or check that the named file exists and this user may read it.',
+  },
   NOT_IMPLEMENTED: {
     kind: 'configuration',
     summary: 'The flag belongs to the contract but this build does not implement it yet.',
@@ -46,6 +51,22 @@ export const ERRORS = {
     kind: 'permanent',
     summary: 'A control frame does not match the protocol.',
     remedy: 'Check that supervisor and child come from the same build.',
+  },
+  ADDRESS_IN_USE: {
+    kind: 'configuration',
+    summary: 'A listener could not be opened because its port is taken.',
+    remedy: 'Choose another port (0 picks a free one), or stop the process that holds it.',
+  },
+  LISTEN_REFUSED: {
+    kind: 'configuration',
+    summary: 'A listener was asked for that would be unsafe or is impossible on this machine.',
+    remedy:
+      'Use http://127.0.0.1:PORT, or https:// with a certificate and a client authority or bearer token.',
+  },
+  TLS_UNUSABLE: {
+    kind: 'configuration',
+    summary: 'A certificate, key or certificate authority cannot be used.',
+    remedy: 'Check that the files exist, are PEM, belong together and are readable by this user.',
   },
 } as const satisfies Record<string, ErrorEntry>;
 
