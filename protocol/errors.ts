@@ -68,6 +68,46 @@ export const ERRORS = {
     summary: 'A certificate, key or certificate authority cannot be used.',
     remedy: 'Check that the files exist, are PEM, belong together and are readable by this user.',
   },
+  LEDGER_UNAVAILABLE: {
+    kind: 'retry',
+    summary: 'The database of the coordination server cannot be used.',
+    remedy: 'Check that the database file or server is reachable and writable, then try again.',
+  },
+  LEDGER_OVERLOADED: {
+    kind: 'retry',
+    summary: 'The coordination server has more requests waiting than it may hold.',
+    remedy: 'Try again after a pause, or send fewer requests at a time.',
+  },
+  LEDGER_SCHEMA_UNKNOWN: {
+    kind: 'configuration',
+    summary: 'The database was written by a different version of agentd.',
+    remedy: 'Use the version of agentd that wrote it or a newer one, or point --db at another database.',
+  },
+  MCP_UNAVAILABLE: {
+    kind: 'retry',
+    summary: 'An MCP server cannot be reached, or the connection to it broke.',
+    remedy: 'Start the server, or correct its address or command; the connection is retried meanwhile.',
+  },
+  MCP_TIMEOUT: {
+    kind: 'retry',
+    summary: 'An MCP server gave neither an answer nor progress in time.',
+    remedy: 'Look at the load of the server, or raise its timeout in the configuration.',
+  },
+  MCP_PROTOCOL: {
+    kind: 'permanent',
+    summary: 'An MCP server answered with a protocol error or with something that is no valid answer.',
+    remedy: 'Check the name of the tool or resource and the version of the server.',
+  },
+  MCP_CANCELLED: {
+    kind: 'permanent',
+    summary: 'A request to an MCP server was given up by its caller.',
+    remedy: 'Nothing: the caller no longer wanted the answer.',
+  },
+  COORDINATION_WITHOUT_WORK_TOOLS: {
+    kind: 'configuration',
+    summary: 'The coordination server of a claim route does not offer the tools claiming needs.',
+    remedy: 'Name a server that lists work.claim and work.ack (or lease.cas for claim.style=resource).',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;
