@@ -1,7 +1,7 @@
 import type { RunMessage } from '../children/run.ts';
 import type { LeaseMessage } from '../gates/lease-keeper.ts';
 import type { DrainStep } from '../lifecycle/drain-machine.ts';
-import type { PeerMessage } from '../mcp/peers.ts';
+import type { PeerMessage, ResourceInfo } from '../mcp/peers.ts';
 
 /** Everything that can change the supervisor's state. */
 export type SupervisorEvent =
@@ -15,7 +15,15 @@ export type SupervisorEvent =
   /** The next iteration of a loop, or a session after its backoff. */
   | { readonly type: 'retry'; readonly what: string }
   /** An item held by somebody else may be free by now. */
-  | { readonly type: 'revisit'; readonly route: string; readonly server: string; readonly uri: string }
+  | { readonly type: 'revisit'; readonly server: string; readonly uri: string }
+  /** A resource has been looked at, for a claim key that depends on it. */
+  | {
+      readonly type: 'described';
+      readonly route: string;
+      readonly key: string;
+      readonly since: number;
+      readonly info: ResourceInfo | null | 'failed';
+    }
   | { readonly type: 'drain.request'; readonly cause: string; readonly budgetMs?: number }
   | { readonly type: 'drain.step_done'; readonly step: DrainStep }
   | PeerMessage
