@@ -14,14 +14,14 @@ export interface MetricLabel {
   readonly max?: number;
 }
 
-export interface MetricSpec {
-  readonly name: string;
+export interface MetricSpec<Name extends string = string> {
+  readonly name: Name;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
   readonly labels: readonly MetricLabel[];
   /** Upper bounds of a histogram, in the unit of the metric. */
   readonly buckets?: readonly number[];
-  /** Exposed only where the platform offers the figure. */
+  /** Absent until it is set: the platform or the configuration may not offer the figure. */
   readonly optional?: true;
 }
 
@@ -35,24 +35,32 @@ const MODEL: MetricLabel = { name: 'model', max: 16 };
 const SERVER: MetricLabel = { name: 'server', max: 16 };
 const TOOL: MetricLabel = { name: 'tool', max: 64 };
 
-const gauge = (name: string, help: string, labels: readonly MetricLabel[] = []): MetricSpec => ({
+const gauge = <N extends string>(
+  name: N,
+  help: string,
+  labels: readonly MetricLabel[] = [],
+): MetricSpec<N> => ({
   name,
   type: 'gauge',
   help,
   labels,
 });
-const counter = (name: string, help: string, labels: readonly MetricLabel[] = []): MetricSpec => ({
+const counter = <N extends string>(
+  name: N,
+  help: string,
+  labels: readonly MetricLabel[] = [],
+): MetricSpec<N> => ({
   name,
   type: 'counter',
   help,
   labels,
 });
-const histogram = (
-  name: string,
+const histogram = <N extends string>(
+  name: N,
   help: string,
   labels: readonly MetricLabel[],
   buckets: readonly number[],
-): MetricSpec => ({ name, type: 'histogram', help, labels, buckets });
+): MetricSpec<N> => ({ name, type: 'histogram', help, labels, buckets });
 const reason = (...values: string[]): MetricLabel => ({ name: 'reason', values });
 
 export const METRICS = [
@@ -99,7 +107,7 @@ export const METRICS = [
       ],
     },
   ]),
-  gauge('agent_budget_tokens_remaining', 'Tokens left in the lifetime budget.'),
+  { ...gauge('agent_budget_tokens_remaining', 'Tokens left in the lifetime budget.'), optional: true },
   gauge('agent_active_subagents', 'Subagents running now.'),
   gauge('agent_tree_depth', 'Depth of the deepest running subagent.'),
   gauge('agent_tree_breadth', 'Largest number of children under one node.'),
