@@ -108,6 +108,41 @@ export const ERRORS = {
     summary: 'The coordination server of a claim route does not offer the tools claiming needs.',
     remedy: 'Name a server that lists work.claim and work.ack (or lease.cas for claim.style=resource).',
   },
+  INTELLIGENCE_UNREACHABLE: {
+    kind: 'retry',
+    summary: 'No model endpoint gave an answer, after retries.',
+    remedy: 'Check that an endpoint of --intelligence is up and reachable from this machine.',
+  },
+  INTELLIGENCE_AUTH: {
+    kind: 'permanent',
+    summary: 'The model endpoints refuse the credential.',
+    remedy: 'Check --intelligence-token: it must be valid for the endpoint and the model.',
+  },
+  INTELLIGENCE_REJECTED: {
+    kind: 'permanent',
+    summary: 'The model endpoints do not accept the request.',
+    remedy: 'Check --model and the path of --intelligence; the message quotes the answer of the endpoint.',
+  },
+  PLAYBOOK_INVALID: {
+    kind: 'configuration',
+    summary: 'A playbook of the scripted model cannot be read or is not acceptable.',
+    remedy: 'Correct the named line; docs/playbooks.md describes the format.',
+  },
+  PLAYBOOK_ENDED: {
+    kind: 'permanent',
+    summary: 'A playbook of the scripted model has no turn left for the run.',
+    remedy: 'End the list of turns with `final`, or give its last turn `repeat: forever`.',
+  },
+  OUTPUT_CONTRACT_INVALID: {
+    kind: 'configuration',
+    summary: 'An output contract is no JSON Schema that can be checked.',
+    remedy: 'Use the JSON Schema keywords for types, properties, items, enumerations and bounds.',
+  },
+  SPAWN_FAILED: {
+    kind: 'retry',
+    summary: 'A process could not be started.',
+    remedy: 'Check that the program exists and may be run, and the limits on processes, memory and open files.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;
