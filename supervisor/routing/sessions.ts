@@ -1,0 +1,178 @@
+import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
+import type { Clock } from '../reactor/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type Lane, splitDeliveryKey } from './intake.ts';
+import {
+  CLOSED,
+  type RestartVerdict,
+  type SessionEffect,
+  type SessionEvent,
+  type SessionState,
+  stepSession,
+} from './session-machine.ts';
+
+/** Judges failures of one session: backoff, or a breaker that opens. */
+export interface Governor {
+  failed(now: number, beforeReady: boolean): RestartVerdict;
+  succeeded(now: number): void;
+}
+
+export interface SessionDeps {
+  readonly clock: Clock;
+  readonly children: Pick<Children, 'launch' | 'wake'>;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly newRunId: () => string;
+  readonly newGovernor: () => Governor;
+  readonly spec: (lane: Lane, session: string, runId: string) => RunSpec;
+  readonly mayStart: () => boolean;
+}
+
+interface Session {
+  readonly name: string;
+  readonly governor: Governor;
+  /** Delivery key → the lane it came from. */
+  readonly lanes: Map<string, Lane>;
+  state: SessionState;
+}
+
+/** The warm sessions of all `continue` routes. Several routes may share one session. */
+export class Sessions {
+  private readonly sessions = new Map<string, Session>();
+  private readonly byRun = new Map<string, Session>();
+
+  constructor(
+    private readonly lanes: readonly Lane[],
+    private readonly deps: SessionDeps,
+  ) {}
+
+  owns(runId: string): boolean {
+    return this.byRun.has(runId);
+  }
+
+  /** For operators: which sessions there are and how they fare. */
+  list(): readonly {
+    readonly session: string;
+    readonly state: SessionState['state'];
+    readonly runId: string | null;
+  }[] {
+    return [...this.sessions.values()].map(({ name, state }) => ({
+      session: name,
+      state: state.state,
+      runId: 'runId' in state ? state.runId : null,
+    }));
+  }
+
+  /** Wakes every session that has updates waiting and is not in a turn. */
+  pump(): void {
+    if (!this.deps.mayStart()) return;
+    for (const lane of this.lanes) {
+      const { disposition } = lane.route.config;
+      if (disposition.kind !== 'continue') continue;
+      const session = this.session(disposition.session);
+      if (session.state.state === 'turning') continue;
+      const keys = this.take(lane, session);
+      if (keys.length > 0) {
+        this.step(session, { type: 'updates', keys, newRunId: this.deps.newRunId() }, lane);
+      }
+    }
+  }
+
+  onTurn(runId: string): void {
+    const session = this.byRun.get(runId);
+    if (session === undefined) return;
+    session.governor.succeeded(this.deps.clock.now());
+    this.step(session, { type: 'turned', runId });
+  }
+
+  /** The session's child is gone: its turn is made again by the next one, or refused. */
+  onSettled(outcome: RunOutcome, draining: boolean): void {
+    const session = this.byRun.get(outcome.runId);
+    if (session === undefined) return;
+    this.byRun.delete(outcome.runId);
+    if (draining) {
+      this.step(session, { type: 'close' });
+      return;
+    }
+    const verdict = session.governor.failed(this.deps.clock.now(), outcome.cause === 'not_ready');
+    const reason = outcome.cause === 'no_progress' || outcome.cause === 'wedged' ? 'stuck' : 'crashed';
+    this.deps.metrics.add('agent_subagent_restarts_total', { reason });
+    if (verdict.kind === 'open') {
+      this.deps.metrics.add('agent_restarts_tripped_total');
+      this.deps.metrics.add('agent_limit_exceeded_total', { limit: 'restart_storm' });
+      this.deps.log.error('limit.exceeded', {
+        limit: 'restart_storm',
+        session: session.name,
+        msg: `session ${session.name} keeps failing: its events are refused until the breaker half-opens`,
+      });
+    } else this.deps.log.warn('subagent.restart', { session: session.name, reason });
+    this.step(session, { type: 'ended', runId: outcome.runId, verdict });
+  }
+
+  private session(name: string): Session {
+    let session = this.sessions.get(name);
+    if (session === undefined) {
+      session = { name, governor: this.deps.newGovernor(), lanes: new Map(), state: CLOSED };
+      this.sessions.set(name, session);
+    }
+    return session;
+  }
+
+  private take(lane: Lane, session: Session): string[] {
+    const keys: string[] = [];
+    for (;;) {
+      const next = lane.queue.next(this.deps.clock.now());
+      if (next === null) return keys;
+      lane.queue.begin(next.uri);
+      session.lanes.set(next.uri, lane);
+      keys.push(next.uri);
+    }
+  }
+
+  private step(session: Session, event: SessionEvent, lane?: Lane): void {
+    const step = stepSession(session.state, event, this.deps.clock.now());
+    session.state = step.state;
+    for (const effect of step.effects) this.apply(session, effect, lane);
+  }
+
+  private apply(session: Session, effect: SessionEffect, lane: Lane | undefined): void {
+    const { children, clock, metrics, log } = this.deps;
+    switch (effect.type) {
+      case 'open':
+        if (lane === undefined) return;
+        this.byRun.set(effect.runId, session);
+        children.launch(this.deps.spec(lane, session.name, effect.runId));
+        return;
+      case 'wake':
+        metrics.add('agent_reactions_total');
+        children.wake(
+          effect.runId,
+          effect.keys.map((key) => splitDeliveryKey(key).uri),
+          [],
+        );
+        return;
+      case 'settle':
+        for (const key of effect.keys) this.release(session, key)?.queue.settle(key, clock.now());
+        return;
+      case 'put_back':
+        for (const key of effect.keys) this.release(session, key)?.queue.retry(key, effect.at);
+        return;
+      case 'refuse':
+        metrics.add('agent_dropped_events_total', {}, effect.keys.length);
+        log.warn('limit.exceeded', {
+          limit: 'restart_storm',
+          session: session.name,
+          events: effect.keys.length,
+          msg: `events for session ${session.name} are refused while it is broken`,
+        });
+        for (const key of effect.keys) this.release(session, key)?.queue.settle(key, clock.now());
+    }
+  }
+
+  private release(session: Session, key: string): Lane | undefined {
+    const lane = session.lanes.get(key);
+    session.lanes.delete(key);
+    return lane;
+  }
+}
