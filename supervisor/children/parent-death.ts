@@ -32,7 +32,7 @@ export function parentDeathPrefix(): readonly string[] {
 
 function probe(): readonly string[] {
   if (process.platform !== 'linux') return [];
-  const setpriv = findProgram('setpriv', process.env['PATH']);
+  const setpriv = findProgram('setpriv', process.env.PATH);
   if (setpriv === null) return [];
   try {
     // Asking the program itself would cost a process at every start; the option's name is in it.

@@ -2,17 +2,8 @@ import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { execa } from 'execa';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { Log } from '../telemetry/log.ts';
-import {
-  DEFAULT_LADDER_TIMINGS,
-  graceOf,
-  LADDER_START,
-  type LadderEvent,
-  type LadderState,
-  type LadderTimings,
-  ladderStep,
-  type Rung,
-  rungOf,
-} from './kill-ladder.ts';
+import { DEFAULT_LADDER_TIMINGS, type LadderTimings, type Rung } from './kill-ladder.ts';
+import { type LadderEnd, LadderRunner } from './ladder-runner.ts';
 import { findProgram, parentDeathPrefix } from './parent-death.ts';
 import { identify, type ProcessIdentity } from './proc.ts';
 import { ProcessGroup } from './process-group.ts';
@@ -26,13 +17,7 @@ export interface LeaderExit {
 }
 
 /** How a supervised process ended, with its whole group. */
-export interface ProcessEnd extends LeaderExit {
-  /** The first reason it was stopped for; null when it left by itself. */
-  readonly cause: string | null;
-  /** The last rung of the kill ladder that was needed. */
-  readonly rung: Rung;
-  /** False only when SIGKILL did not empty the group in time. */
-  readonly groupEmpty: boolean;
+export interface ProcessEnd extends LeaderExit, LadderEnd {
   /** Why it could not be started; null when it was. */
   readonly spawnError: AgentdError | null;
 }
@@ -55,6 +40,8 @@ export interface SupervisedOptions {
   readonly onExit?: (exit: LeaderExit) => void;
 }
 
+const PIPE_DRAIN_MS = 500;
+
 /**
  * Starts a program as the leader of its own process group and session, dying with this process
  * where the platform can do that.
@@ -70,17 +57,11 @@ export function spawnSupervised(
   return new SupervisedProcess(command, options);
 }
 
-/** First and longest wait between two looks at a group that is not empty yet, ms. */
-const POLL_FIRST_MS = 2;
-const POLL_LONGEST_MS = 100;
-const PIPE_DRAIN_MS = 500;
-
 export class SupervisedProcess {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
   /** Null when it could not be started. */
-  readonly pid: number | null;
   readonly identity: ProcessIdentity | null;
   /** Resolves when the leader is reaped and its group is proven empty, or given up on. Never rejects. */
   readonly exited: Promise<ProcessEnd>;
@@ -90,14 +71,9 @@ export class SupervisedProcess {
    */
   readonly drained: Promise<void>;
 
-  private ladder: LadderState = LADDER_START;
-  private firstCause: string | null = null;
   private leaderExit: LeaderExit | null = null;
-  private spawnError: AgentdError | null = null;
   private readonly group: ProcessGroup | null;
-  private timings: LadderTimings;
-  private rungTimer: NodeJS.Timeout | undefined;
-  private pollTimer: NodeJS.Timeout | undefined;
+  private readonly ladder: LadderRunner | null;
   private drainTimer: NodeJS.Timeout | undefined;
   private finish: (end: ProcessEnd) => void = () => {};
 
@@ -105,79 +81,68 @@ export class SupervisedProcess {
     readonly command: readonly [string, ...string[]],
     private readonly options: SupervisedOptions,
   ) {
-    this.timings = options.timings ?? DEFAULT_LADDER_TIMINGS;
     this.exited = new Promise((resolve) => {
       this.finish = resolve;
     });
-    const found = findProgram(command[0], options.env['PATH'], options.cwd);
-    if (found === null) {
-      this.stdin = new PassThrough();
-      this.stdout = closedPipe();
-      this.stderr = closedPipe();
-      this.drained = Promise.resolve();
-      this.pid = null;
-      this.identity = null;
-      this.group = null;
-      this.failToSpawn(`no such program, or it may not be run`);
-      return;
-    }
-    const subprocess = execa(...withParentDeath(found, command.slice(1)), {
-      buffer: false,
-      reject: false,
-      cleanup: false,
-      extendEnv: false,
-      detached: true,
-      encoding: 'buffer',
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'pipe',
-      env: { ...options.env, [SUPERVISION_VARIABLE]: supervisionId(options.instance ?? 'agentd') },
-      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    });
-    // Absent when the process ran out of file descriptors.
-    this.stdin = subprocess.stdin ?? new PassThrough();
-    this.stdout = subprocess.stdout ?? closedPipe();
-    this.stderr = subprocess.stderr ?? closedPipe();
+    const subprocess = start(command, options);
+    // Pipes are absent when the process ran out of file descriptors.
+    this.stdin = subprocess?.stdin ?? new PassThrough();
+    this.stdout = subprocess?.stdout ?? closedPipe();
+    this.stderr = subprocess?.stderr ?? closedPipe();
     for (const pipe of [this.stdin, this.stdout, this.stderr]) pipe.on('error', () => {});
     this.drained = Promise.all([closed(this.stdout), closed(this.stderr)]).then(() => {
       clearTimeout(this.drainTimer);
     });
-    const pid = subprocess.pid;
-    this.pid = pid ?? null;
-    if (pid === undefined) {
+    const pid = subprocess?.pid;
+    if (subprocess === null || pid === undefined) {
       this.identity = null;
       this.group = null;
-      void subprocess.then(
-        (result) => {
-          this.failToSpawn(result.shortMessage ?? 'unknown error');
-        },
-        (error: unknown) => this.failToSpawn(errorMessage(error)),
-      );
+      this.ladder = null;
+      if (subprocess === null)
+        queueMicrotask(() => this.failToSpawn('no such program, or it may not be run'));
+      else {
+        subprocess.then(
+          (result) => this.failToSpawn(result.shortMessage ?? 'unknown error'),
+          (error: unknown) => this.failToSpawn(errorMessage(error)),
+        );
+      }
       return;
     }
     own(pid);
     this.identity = identify(pid);
     this.group = new ProcessGroup(this.identity);
-    void subprocess.catch(() => {});
+    this.ladder = new LadderRunner(this.group, options.timings ?? DEFAULT_LADDER_TIMINGS, {
+      cooperate: options.cooperate ?? (() => this.stdin.end()),
+      done: (end) => this.conclude(end),
+      ...(options.cgroupKill === undefined ? {} : { cgroupKill: options.cgroupKill }),
+      ...(options.log === undefined ? {} : { log: options.log }),
+    });
+    subprocess.catch(() => {});
     subprocess.once('exit', (code, signal) => this.onLeaderExit(pid, { code, signal }));
+  }
+
+  get pid(): number | null {
+    return this.identity?.pid ?? null;
   }
 
   /** Whether the process has not ended yet, its group included. */
   get running(): boolean {
-    return this.ladder.name !== 'gone' && this.ladder.name !== 'abandoned';
+    return this.ladder !== null && !this.ladder.ended;
   }
 
   /** Whether the leader itself has gone. */
   get leaderGone(): boolean {
-    return this.leaderExit !== null || this.pid === null;
+    return this.leaderExit !== null || this.identity === null;
   }
 
+  /** The rung of the kill ladder it stands on. */
   get rung(): Rung {
-    return rungOf(this.ladder);
+    return this.ladder?.rung ?? 'none';
   }
 
+  /** Why it is being stopped; null when it is not. */
   get cause(): string | null {
-    return this.firstCause;
+    return this.ladder?.cause ?? null;
   }
 
   /**
@@ -186,87 +151,22 @@ export class SupervisedProcess {
    * @param graceMs until SIGTERM; default from the timings
    */
   stop(cause: string, graceMs?: number): void {
-    if (graceMs !== undefined) this.timings = { ...this.timings, cancelGraceMs: graceMs };
-    this.advance('ask', cause);
+    this.ladder?.advance('ask', cause, graceMs);
   }
 
   /** Begins at, or moves up to, SIGTERM. */
   terminate(cause: string): void {
-    this.advance('terminate', cause);
+    this.ladder?.advance('terminate', cause);
   }
 
   /** Begins at, or moves up to, SIGKILL. */
   kill(cause: string): void {
-    this.advance('kill', cause);
+    this.ladder?.advance('kill', cause);
   }
 
   /** What is left of the group, for reports. */
   members(): readonly { readonly pid: number; readonly state: string }[] {
     return this.group?.members() ?? [];
-  }
-
-  private advance(event: LadderEvent, cause: string): void {
-    if (this.ladder.name === 'idle' && this.leaderExit === null && this.group !== null)
-      this.firstCause ??= cause;
-    this.step(event);
-  }
-
-  private step(event: LadderEvent): void {
-    if (this.group === null) return;
-    const before = this.ladder;
-    const { state, effects } = ladderStep(before, event);
-    this.ladder = state;
-    for (const effect of effects) {
-      switch (effect) {
-        case 'send_cancel':
-          this.cooperate();
-          break;
-        case 'signal_term':
-          this.signal('SIGTERM');
-          // A stopped process cannot act on SIGTERM until it is continued.
-          this.group.signal('SIGCONT');
-          break;
-        case 'signal_kill':
-          this.signal('SIGKILL');
-          this.options.cgroupKill?.();
-          break;
-        case 'arm_timer':
-          this.armRung();
-          break;
-        case 'report_unkillable':
-          this.options.log?.error('subagent.signal', {
-            msg: 'SIGKILL did not empty the process group; it is left behind',
-            members: this.members(),
-            cause: this.firstCause,
-          });
-          break;
-        case 'done':
-          this.conclude();
-          break;
-      }
-    }
-  }
-
-  private cooperate(): void {
-    if (this.options.cooperate === undefined) this.stdin.end();
-    else this.options.cooperate(this.firstCause ?? 'stopped');
-  }
-
-  private signal(signal: 'SIGTERM' | 'SIGKILL'): void {
-    const sent = this.group?.signal(signal) ?? false;
-    if (!sent) return;
-    this.options.log?.info('subagent.signal', {
-      signal,
-      group: this.pid,
-      cause: this.firstCause ?? 'left_behind',
-      leader_gone: this.leaderExit !== null,
-    });
-  }
-
-  private armRung(): void {
-    clearTimeout(this.rungTimer);
-    const grace = graceOf(this.ladder, this.timings);
-    if (grace !== null) this.rungTimer = setTimeout(() => this.step('timeout'), grace);
   }
 
   private onLeaderExit(pid: number, exit: LeaderExit): void {
@@ -275,21 +175,23 @@ export class SupervisedProcess {
     this.stdin.destroy();
     this.drainTimer = setTimeout(() => this.closePipes(), this.options.pipeDrainMs ?? PIPE_DRAIN_MS);
     this.options.onExit?.(exit);
-    if (this.group?.isEmpty() === true) {
-      this.step('group_empty');
-      return;
-    }
-    this.step('leader_exited');
-    this.watchGroup(POLL_FIRST_MS);
+    this.ladder?.leaderExited();
   }
 
-  /** No event tells when a group empties, so it is asked, less and less often. */
-  private watchGroup(waitMs: number): void {
-    if (!this.running) return;
-    this.pollTimer = setTimeout(() => {
-      if (this.group?.isEmpty() === true) this.step('group_empty');
-      else this.watchGroup(Math.min(waitMs * 2, POLL_LONGEST_MS));
-    }, waitMs);
+  private conclude(end: LadderEnd): void {
+    // Given up on before the leader went: nothing it says matters any more.
+    if (this.leaderExit === null) this.closePipes();
+    const { code, signal } = this.leaderExit ?? { code: null, signal: null };
+    this.finish({ code, signal, ...end, spawnError: null });
+  }
+
+  private failToSpawn(reason: string): void {
+    this.closePipes();
+    const exit: LeaderExit = { code: null, signal: null };
+    this.leaderExit = exit;
+    this.options.onExit?.(exit);
+    const spawnError = new AgentdError('SPAWN_FAILED', `cannot start ${this.command[0]}: ${reason}`);
+    this.finish({ ...exit, cause: null, rung: 'none', groupEmpty: true, spawnError });
   }
 
   private closePipes(): void {
@@ -297,35 +199,28 @@ export class SupervisedProcess {
     this.stdout.destroy();
     this.stderr.destroy();
   }
-
-  private failToSpawn(reason: string): void {
-    this.spawnError = new AgentdError('SPAWN_FAILED', `cannot start ${this.command[0]}: ${reason}`);
-    this.ladder = { name: 'gone', rung: 'none' };
-    queueMicrotask(() => {
-      this.options.onExit?.({ code: null, signal: null });
-      this.conclude();
-    });
-  }
-
-  private conclude(): void {
-    clearTimeout(this.rungTimer);
-    clearTimeout(this.pollTimer);
-    // Abandoned before the leader went: nothing it says matters any more.
-    if (this.leaderExit === null) this.closePipes();
-    this.finish({
-      code: this.leaderExit?.code ?? null,
-      signal: this.leaderExit?.signal ?? null,
-      cause: this.firstCause,
-      rung: rungOf(this.ladder),
-      groupEmpty: this.ladder.name === 'gone',
-      spawnError: this.spawnError,
-    });
-  }
 }
 
-function withParentDeath(program: string, args: readonly string[]): [string, string[]] {
+/** Null when there is no such program: the wrapper would only hide that behind an exit code. */
+function start(command: readonly [string, ...string[]], options: SupervisedOptions) {
+  const [name, ...args] = command;
+  const program = findProgram(name, options.env.PATH, options.cwd);
+  if (program === null) return null;
   const [wrapper, ...words] = parentDeathPrefix();
-  return wrapper === undefined ? [program, [...args]] : [wrapper, [...words, program, ...args]];
+  const [file, rest] = wrapper === undefined ? [program, args] : [wrapper, [...words, program, ...args]];
+  return execa(file, rest, {
+    buffer: false,
+    reject: false,
+    cleanup: false,
+    extendEnv: false,
+    detached: true,
+    encoding: 'buffer',
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { ...options.env, [SUPERVISION_VARIABLE]: supervisionId(options.instance ?? 'agentd') },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
 }
 
 function closed(pipe: Readable): Promise<void> {
