@@ -1,7 +1,6 @@
-import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, write } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { pino } from 'pino';
 
 /**
  * Where log lines go. Writing never blocks the event loop, never throws and never holds up the end
@@ -18,7 +17,7 @@ export interface LogDestination {
   flush(budgetMs: number): Promise<void>;
 }
 
-/** What may wait for the reader, UTF-16 units (pipes) or bytes (files). */
+/** What may wait for the reader, UTF-16 units. */
 export const MAX_WAITING = 4 * 1024 * 1024;
 
 /** Opens a descriptor number or wraps a stream. */
@@ -79,32 +78,61 @@ function streamDestination(stream: Writable, maxWaiting: number): LogDestination
   };
 }
 
-/** Files and terminals. On a full disk the waiting lines are kept and tried again with the next one. */
+/** How long to leave a terminal that takes nothing, or a full disk, alone, ms. */
+const RETRY_MS = 50;
+const BATCH_LINES = 256;
+
+/**
+ * Files and terminals: one asynchronous write at a time. On a full disk what waits is kept and tried
+ * again, so logging resumes by itself. (pino's own destination flushes synchronously at exit, without
+ * end on such a disk.)
+ */
 function fileDestination(fd: number, maxWaiting: number): LogDestination {
-  const boom = pino.destination({ dest: fd, sync: false, maxLength: maxWaiting });
+  let queue: string[] = [];
   let waiting = 0;
-  let dropped = false;
-  boom.on('error', () => {});
-  boom.on('write', (bytes) => {
-    waiting -= bytes;
-  });
-  boom.on('drop', () => {
-    dropped = true;
-  });
+  let busy = false;
+  let idle: (() => void)[] = [];
+
+  const pump = (): void => {
+    if (busy) return;
+    if (queue.length === 0) {
+      for (const done of idle) done();
+      idle = [];
+      return;
+    }
+    busy = true;
+    const text = queue.slice(0, BATCH_LINES).join('');
+    queue = queue.slice(BATCH_LINES);
+    attempt(Buffer.from(text), text.length);
+  };
+  const attempt = (rest: Buffer, size: number): void => {
+    write(fd, rest, (error, bytes) => {
+      const left = error === null ? rest.subarray(bytes) : rest;
+      if (error !== null) {
+        setTimeout(() => attempt(left, size), RETRY_MS).unref();
+      } else if (left.length > 0) {
+        attempt(left, size);
+      } else {
+        busy = false;
+        waiting -= size;
+        pump();
+      }
+    });
+  };
   return {
     write(line) {
-      dropped = false;
-      boom.write(line);
-      if (dropped) return false;
-      waiting += Buffer.byteLength(line);
+      if (waiting + line.length > maxWaiting) return false;
+      queue.push(line);
+      waiting += line.length;
+      pump();
       return true;
     },
-    flush: (budgetMs) => within(budgetMs, (done) => (waiting <= 0 ? done() : boom.once('drain', done))),
+    flush: (budgetMs) => within(budgetMs, (done) => (busy ? idle.push(done) : done())),
   };
 }
 
 /** Runs `wait` until it calls back, but no longer than `budgetMs`. */
-function within(budgetMs: number, wait: (done: () => void) => void): Promise<void> {
+function within(budgetMs: number, wait: (done: () => void) => unknown): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, Math.max(0, budgetMs));
     wait(() => {
