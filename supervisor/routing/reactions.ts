@@ -21,7 +21,7 @@ interface Reaction {
   readonly uri: string;
   /** Monotonic ms at which the update was heard. */
   readonly since: number;
-  stage: 'describing' | 'claiming' | 'running' | 'settling';
+  stage: 'claiming' | 'running' | 'settling';
   claimed: boolean;
   outcome: RunOutcome | null;
   lease: LeaseEnd | null;
@@ -62,6 +62,8 @@ export class Reactions {
   private readonly reactions = new Map<string, Reaction>();
   /** Tries per delivery key since its last good end; drives the backoff. */
   private readonly failures = new Map<string, number>();
+  /** Resources being looked at before their claim can be asked for. */
+  private describing = 0;
   private turn = 0;
 
   constructor(
@@ -69,10 +71,10 @@ export class Reactions {
     private readonly deps: ReactionDeps,
   ) {}
 
-  /** Claims asked for and not answered yet. */
+  /** Begun, but neither claimed nor running yet. */
   get claiming(): number {
-    let count = 0;
-    for (const reaction of this.reactions.values()) if (reaction.stage !== 'running') count++;
+    let count = this.describing;
+    for (const reaction of this.reactions.values()) if (reaction.stage === 'claiming') count++;
     return count;
   }
 
@@ -119,6 +121,7 @@ export class Reactions {
     const { claim } = lane.route.config;
     if (claim !== null && needsResourceInfo(claim)) {
       const { server, uri } = splitDeliveryKey(key);
+      this.describing++;
       this.deps
         .describe(server, uri)
         .then((info) =>
@@ -134,6 +137,7 @@ export class Reactions {
 
   /** The resource has been looked at; its claim can be asked for now. */
   onDescribed(event: Extract<SupervisorEvent, { type: 'described' }>): void {
+    this.describing--;
     const lane = this.lanes.find((one) => one.route.config.name === event.route);
     if (lane === undefined) return;
     if (event.info === 'failed' || this.deps.gate().draining) this.putBack(lane, event.key);

@@ -1,0 +1,231 @@
+import { EXIT } from '../../protocol/exit-codes.ts';
+import type { Children, RunMessage, RunOutcome } from '../children/run.ts';
+import type { Config } from '../config/config.ts';
+import { capacityOf } from '../gates/admission-gate.ts';
+import type { LeaseKeeper } from '../gates/lease-keeper.ts';
+import type { Drain } from '../lifecycle/drain.ts';
+import type { RootRuns } from '../lifecycle/root-runs.ts';
+import type { TokenBudget } from '../lifecycle/token-budget.ts';
+import type { Intake } from '../routing/intake.ts';
+import type { Reactions } from '../routing/reactions.ts';
+import type { Sessions } from '../routing/sessions.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Clock } from './clock.ts';
+import type { SupervisorEvent } from './event.ts';
+import type { Timers } from './timers.ts';
+
+export interface SupervisorParts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly children: Children;
+  readonly intake: Intake;
+  readonly reactions: Reactions;
+  readonly sessions: Sessions;
+  readonly rootRuns: RootRuns;
+  readonly keeper: LeaseKeeper;
+  readonly drain: Drain;
+  readonly budget: TokenBudget;
+  readonly post: (event: SupervisorEvent) => void;
+  /** Tells the health thread; `reasons` is empty when ready. */
+  readonly readiness: (state: ReadinessFacts) => void;
+}
+
+/** Facts readiness is decided from. */
+export interface ReadinessFacts {
+  readonly phase: 'starting' | 'running' | 'draining';
+  readonly paused: boolean;
+  readonly lameDuck: boolean;
+  /** Servers with a subscription that is not in force. */
+  readonly deaf: readonly string[];
+}
+
+/** The one owner of the supervisor's state: takes every event to its end, in order. */
+export class Supervisor {
+  /** The exit code when the work is over; a drain asked for from outside leaves it 0. */
+  exitCode: number = EXIT.OK;
+  private started = false;
+  private paused = false;
+  private lameDuck = false;
+  private readonly deaf = new Set<string>();
+  private readonly subscriptions = new Map<string, number>();
+
+  constructor(private readonly parts: SupervisorParts) {}
+
+  /** Facts of the admission gate. */
+  gate(): { draining: boolean; paused: boolean; lameDuck: boolean; budgetRemaining: number | null } {
+    return {
+      draining: this.draining,
+      paused: this.paused,
+      lameDuck: this.lameDuck,
+      budgetRemaining: this.parts.budget.remaining,
+    };
+  }
+
+  mayStart(): boolean {
+    const { remaining } = this.parts.budget;
+    return !this.draining && !this.paused && !this.lameDuck && (remaining === null || remaining > 0);
+  }
+
+  /** Connections are up: from here on the instance may be ready. */
+  markStarted(): void {
+    this.started = true;
+    this.publishReadiness();
+  }
+
+  /** The work of this process is over. */
+  finish(exitCode: number, cause: string): void {
+    this.exitCode = exitCode;
+    this.parts.post({ type: 'drain.request', cause });
+  }
+
+  handle(event: SupervisorEvent): void {
+    const { parts } = this;
+    switch (event.type) {
+      case 'signal':
+        if (event.signal !== 'SIGHUP') parts.drain.handle({ type: 'signal', signal: event.signal });
+        this.publishReadiness();
+        return;
+      case 'drain.request':
+        parts.drain.handle({
+          type: 'request',
+          cause: event.cause,
+          ...(event.budgetMs === undefined ? {} : { budgetMs: event.budgetMs }),
+        });
+        this.publishReadiness();
+        return;
+      case 'drain.step_done':
+        parts.drain.handle(
+          event.type === 'drain.step_done' ? { type: 'step_done', step: event.step } : event,
+        );
+        return;
+      case 'tick':
+        this.publishGauges();
+        return;
+      case 'pump':
+        return;
+      case 'clock':
+        parts.log.info('trigger.fired', { trigger: event.key });
+        parts.rootRuns.trigger();
+        return;
+      case 'retry':
+        parts.rootRuns.trigger();
+        return;
+      case 'revisit':
+        this.heard(event.server, event.uri, 'revisit', parts.clock.now());
+        return;
+      case 'described':
+        parts.reactions.onDescribed(event);
+        return;
+      case 'resource.updated':
+        this.heard(event.server, event.uri, event.cause, event.at);
+        return;
+      case 'peer.up':
+      case 'peer.down':
+        return;
+      case 'peer.failed':
+        this.finish(EXIT.MCP, `MCP server ${event.server} is gone for good: ${event.reason}`);
+        return;
+      case 'subscriptions':
+        this.subscriptions.set(event.server, event.active);
+        if (event.complete) this.deaf.delete(event.server);
+        else this.deaf.add(event.server);
+        this.publishReadiness();
+        return;
+      case 'lease.event':
+        parts.keeper.handle(event.id, event.event);
+        return;
+      case 'lease.start':
+        parts.reactions.onLeaseStart(event.id);
+        return;
+      case 'lease.stop':
+        parts.reactions.onLeaseStop(event.id, event.cause, event.withinMs);
+        return;
+      case 'lease.ended':
+        parts.reactions.onLeaseEnded(event.id, event.end);
+        return;
+      case 'run.started':
+      case 'session.turn':
+      case 'run.settled':
+        this.onRun(event);
+    }
+  }
+
+  /** After each batch of events: start what may start, and say how things stand. */
+  afterBatch(): void {
+    const { parts } = this;
+    if (this.mayStart()) {
+      parts.sessions.pump();
+      parts.reactions.pump();
+      parts.rootRuns.pump();
+      const due = parts.intake.nextDue();
+      if (due !== null) parts.timers.set('pump', due, () => parts.post({ type: 'pump' }));
+    }
+  }
+
+  private get draining(): boolean {
+    return this.parts.drain.phase !== 'running';
+  }
+
+  private heard(server: string, uri: string, cause: string, at: number): void {
+    if (this.draining) return;
+    this.parts.intake.hear({ server, uri, cause, at }, this.parts.clock.now());
+  }
+
+  private onRun(message: RunMessage): void {
+    const { parts } = this;
+    switch (message.type) {
+      case 'run.started':
+        return;
+      case 'session.turn':
+        parts.sessions.onTurn(message.runId);
+        return;
+      case 'run.settled':
+        this.onSettled(message.outcome);
+    }
+  }
+
+  private onSettled(outcome: RunOutcome): void {
+    const { parts } = this;
+    parts.budget.record(outcome.usage);
+    if (parts.reactions.owns(outcome.runId)) parts.reactions.onRunSettled(outcome);
+    else if (parts.sessions.owns(outcome.runId)) parts.sessions.onSettled(outcome, this.draining);
+    else if (parts.rootRuns.owns(outcome.runId)) parts.rootRuns.onSettled(outcome);
+  }
+
+  private publishReadiness(): void {
+    const { metrics, readiness } = this.parts;
+    metrics.set('agent_paused', this.paused ? 1 : 0);
+    metrics.set('agent_lame_duck', this.lameDuck ? 1 : 0);
+    readiness({
+      phase: this.draining ? 'draining' : this.started ? 'running' : 'starting',
+      paused: this.paused,
+      lameDuck: this.lameDuck,
+      deaf: [...this.deaf],
+    });
+  }
+
+  /** Sets the gauges that describe this moment. On each tick, and before each scrape. */
+  publishGauges(): void {
+    const { metrics, intake, reactions, rootRuns, config, clock, budget, children } = this.parts;
+    const { claiming } = reactions;
+    const inflight = intake.inflight - claiming;
+    const pending = intake.waiting + claiming + rootRuns.waiting;
+    const capacity = capacityOf(
+      intake.lanes.map((lane) => lane.route.config.maxInflight),
+      config.limits.maxTotalSubagents,
+    );
+    metrics.set('agent_pending_events', pending);
+    metrics.set('agent_inflight_reactions', inflight);
+    metrics.set('agent_reaction_lag_ms', Math.round(intake.lag(clock.now())));
+    metrics.set('agent_saturation', capacity === 0 ? 0 : Math.min(1, inflight / capacity));
+    metrics.set('agent_active_subagents', children.active);
+    let subscriptions = 0;
+    for (const count of this.subscriptions.values()) subscriptions += count;
+    metrics.set('agent_subscriptions_active', subscriptions);
+    if (budget.remaining !== null) metrics.set('agent_budget_tokens_remaining', budget.remaining);
+  }
+}
