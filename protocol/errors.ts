@@ -141,7 +141,53 @@ export const ERRORS = {
   SPAWN_FAILED: {
     kind: 'retry',
     summary: 'A process could not be started.',
-    remedy: 'Check that the program exists and may be run, and the limits on processes, memory and open files.',
+    remedy:
+      'Check that the program exists and may be run, and the limits on processes, memory and open files.',
+  },
+  INBOX_FOLDER_UNUSABLE: {
+    kind: 'configuration',
+    summary: 'The folder an inbox should serve does not exist, is no folder or cannot be read.',
+    remedy: 'Name an existing folder that this user may read.',
+  },
+  INBOX_RESULTS_UNUSABLE: {
+    kind: 'configuration',
+    summary: 'The folder for the results of an inbox cannot be created, read or written.',
+    remedy: 'Name a writable folder with --results DIR.',
+  },
+  INBOX_TOO_LARGE: {
+    kind: 'configuration',
+    summary: 'A folder holds more documents than the inbox is allowed to serve.',
+    remedy: 'Raise --max-files, or split the folder over several inboxes.',
+  },
+  INBOX_UNAVAILABLE: {
+    kind: 'retry',
+    summary: 'The folder an inbox serves is gone for the moment.',
+    remedy: 'Bring the folder back; the inbox picks it up by itself. Then try again.',
+  },
+  DOCUMENT_UNKNOWN: {
+    kind: 'permanent',
+    summary: 'A URI names no document of the inbox.',
+    remedy: 'Use a URI exactly as resources/list or the list tool gives it.',
+  },
+  DOCUMENT_TOO_LARGE: {
+    kind: 'permanent',
+    summary: 'A document is too large to be read as one resource.',
+    remedy: 'Call the read tool with offset and length and page through the document.',
+  },
+  RESULT_NOT_STORED: {
+    kind: 'retry',
+    summary: 'A result could not be written to disk, so it does not count as filed.',
+    remedy: 'Free space or repair the results folder, then call again with the same idempotency key.',
+  },
+  RESULTS_FULL: {
+    kind: 'permanent',
+    summary: 'The results folder holds as many results as the inbox keeps track of.',
+    remedy: 'Archive the results folder and start the inbox with an empty one.',
+  },
+  IDEMPOTENCY_CONFLICT: {
+    kind: 'permanent',
+    summary: 'An idempotency key that filed a result for one document was used for another.',
+    remedy: 'Use one key per document and piece of work.',
   },
 } as const satisfies Record<string, ErrorEntry>;
 

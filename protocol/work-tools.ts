@@ -13,6 +13,22 @@ export const REQUIRED_WORK_TOOLS = ['work.claim', 'work.ack'] as const;
 export const HELD_BY_ACKED = '<acked>';
 /** `held_by` of an item that has been given up. */
 export const HELD_BY_DEAD_LETTER = '<deadletter>';
+/** `held_by` of an item that may not start yet: delayed, or waiting for others. Ask again later. */
+export const HELD_BY_WAITING = '<waiting>';
+/** `held_by` of an item whose tenant holds as many leases as it may. Ask again later. */
+export const HELD_BY_QUOTA = '<quota>';
+
+/**
+ * Release reasons that say the item itself did not fail, so no attempt is consumed. The reason's
+ * first word counts: `drain`, or `budget: tokens_lifetime`.
+ */
+export const RELEASES_WITHOUT_ATTEMPT = ['drain', 'shutdown', 'not_started', 'budget', 'capacity'] as const;
+
+/** Whether a release with this reason leaves the attempt unconsumed. */
+export function releaseKeepsAttempt(reason: string): boolean {
+  const word = /^[a-z_]*/.exec(reason)?.[0] ?? '';
+  return (RELEASES_WITHOUT_ATTEMPT as readonly string[]).includes(word);
+}
 
 /** `_meta` keys on every work.* call and every downstream call of a claimed run. */
 export const META = {
@@ -24,9 +40,12 @@ export const META = {
   TRACEPARENT: 'traceparent',
 } as const;
 
+const item = z.string().min(1).max(8192).describe('what the work is about, normally a resource URI');
+const workId = z.string().min(1).max(8192).describe('the claim key of the item');
+const label = z.string().min(1).max(128);
 const ttl = z.number().int().min(1).max(86_400_000).describe('lease time to live, ms');
 
-export const claimArguments = z.object({ item: z.string().min(1), ttl_ms: ttl });
+export const claimArguments = z.object({ item, ttl_ms: ttl });
 export const claimResult = z.discriminatedUnion('granted', [
   z.looseObject({
     granted: z.literal(true),
@@ -36,30 +55,40 @@ export const claimResult = z.discriminatedUnion('granted', [
     /** The attempt this grant begins, 1 for the first; only our own server says so. */
     attempt: z.number().optional(),
   }),
-  z.looseObject({ granted: z.literal(false), held_by: z.string() }),
+  z.looseObject({
+    granted: z.literal(false),
+    held_by: z.string(),
+    /** When another try could succeed, ms; only our own server says so. */
+    retry_after_ms: z.number().optional(),
+  }),
 ]);
 
 export const renewArguments = z.object({ lease_id: z.string().min(1), ttl_ms: ttl });
-export const renewResult = z.looseObject({ ok: z.boolean(), expires_in_ms: z.number().optional() });
+export const renewResult = z.looseObject({
+  ok: z.boolean(),
+  expires_in_ms: z.number().optional(),
+  /** Why it was refused; only our own server says so. */
+  reason: z.string().optional(),
+});
 
 export const ackArguments = z.object({ lease_id: z.string().min(1), result: z.unknown().optional() });
-export const ackResult = z.looseObject({ ok: z.boolean() });
+export const ackResult = z.looseObject({ ok: z.boolean(), reason: z.string().optional() });
 
-export const releaseArguments = z.object({ lease_id: z.string().min(1), reason: z.string() });
-export const releaseResult = z.looseObject({ ok: z.boolean() });
+export const releaseArguments = z.object({ lease_id: z.string().min(1), reason: z.string().max(4096) });
+export const releaseResult = z.looseObject({ ok: z.boolean(), reason: z.string().optional() });
 
 export const PRIORITIES = ['high', 'normal', 'low'] as const;
 
 export const submitArguments = z.object({
-  item: z.string().min(1),
-  claim_key: z.string().min(1).optional(),
-  kind: z.string().min(1).optional(),
-  tenant: z.string().min(1).optional(),
+  item,
+  claim_key: workId.optional(),
+  kind: label.optional(),
+  tenant: label.optional(),
   priority: z.enum(PRIORITIES).optional(),
   max_attempts: z.number().int().min(1).max(1000).optional(),
-  delay_ms: z.number().int().min(0).optional(),
+  delay_ms: z.number().int().min(0).max(31_536_000_000).optional(),
   /** Work ids that must be done before this one becomes ready. */
-  depends_on: z.array(z.string().min(1)).max(256).optional(),
+  depends_on: z.array(workId).max(256).optional(),
 });
 export const submitResult = z.looseObject({ work_id: z.string(), created: z.boolean() });
 
@@ -70,16 +99,48 @@ export const statsResult = z.looseObject({
   deadletter: z.number(),
 });
 
-export const resultArguments = z.object({ work_id: z.string().min(1) });
+export const resultArguments = z.object({ work_id: workId });
+
+/** An item as work.result, work.list and work.deadletter tell it. */
+export const workRecord = z.looseObject({
+  work_id: z.string(),
+  item: z.string(),
+  kind: z.string(),
+  tenant: z.string(),
+  priority: z.enum(PRIORITIES),
+  state: z.string(),
+  attempt: z.number(),
+  max_attempts: z.number(),
+  age_ms: z.number(),
+  last_error: z.string().optional(),
+  held_by: z.string().optional(),
+  result: z.unknown().optional(),
+});
+export const resultResult = z.union([
+  workRecord.extend({ found: z.literal(true) }),
+  z.looseObject({ found: z.literal(false), work_id: z.string() }),
+]);
 
 export const deadLetterArguments = z.object({
   action: z.enum(['list', 'requeue', 'drop']),
-  work_id: z.string().min(1).optional(),
+  work_id: workId.optional(),
+  limit: z.number().int().min(1).max(1000).optional(),
+  /** `next` of the previous page. */
+  after: z.number().int().min(0).optional(),
 });
+export const deadLetterResult = z.looseObject({ ok: z.boolean(), reason: z.string().optional() });
+
+/** work.list, beyond the contract's set: one page of items, oldest first. */
+export const listArguments = z.object({
+  state: z.enum(['submitted', 'ready', 'leased', 'done', 'dead_letter', 'cancelled']).optional(),
+  limit: z.number().int().min(1).max(1000).optional(),
+  after: z.number().int().min(0).optional(),
+});
+export const listResult = z.looseObject({ items: z.array(workRecord), next: z.number().optional() });
 
 export const claimNextArguments = z.object({
-  kinds: z.array(z.string().min(1)).optional(),
-  tenants: z.array(z.string().min(1)).optional(),
+  kinds: z.array(label).max(256).optional(),
+  tenants: z.array(label).max(256).optional(),
   ttl_ms: ttl,
   max: z.number().int().min(1).max(256).optional(),
 });
