@@ -18,6 +18,8 @@ export interface Config {
   readonly intelligence: IntelligenceConfig;
   readonly mcpServers: readonly McpServerConfig[];
   readonly routes: readonly RouteConfig[];
+  /** What to watch: as declared, and the match of every route none of those could feed. */
+  readonly subscriptions: readonly SubscriptionConfig[];
   readonly standby: StandbyConfig | null;
   readonly shard: ShardConfig;
   readonly schedule: ScheduleConfig | null;
@@ -93,6 +95,13 @@ export interface RouteConfig {
   readonly overflow: 'coalesce' | 'drop_oldest' | 'drop_newest' | 'block';
   /** Globs over `server__tool`; null: every tool but the coordination server's work.* */
   readonly tools: readonly string[] | null;
+}
+
+export interface SubscriptionConfig {
+  /** Null: at every server. */
+  readonly server: string | null;
+  /** An exact URI or a glob. */
+  readonly match: string;
 }
 
 export interface ClaimConfig {

@@ -7,33 +7,84 @@ import { AgentdError, errorMessage } from '../../protocol/errors.ts';
  */
 export type SecretRef =
   | { readonly secret: 'env'; readonly name: string }
-  | { readonly secret: 'file'; readonly path: string };
+  | { readonly secret: 'file'; readonly path: string }
+  /** Text around references, as in `Bearer {{secret:TOKEN}}`. */
+  | { readonly secret: 'template'; readonly parts: readonly (string | SecretRef)[] };
+
+/** The source of a pattern that finds one reference; groups: `-file` or nothing, name or path. */
+export const SECRET_PATTERN = '\\{\\{\\s*secret(-file)?:\\s*([^{}]+?)\\s*\\}\\}';
+
+/**
+ * Reads the references in a text. Null when it holds none.
+ *
+ * @param literal applied to every name, path and text between (for `${NAME}` expansion), after the
+ *   references were found: what a variable holds can never become a reference
+ */
+export function parseSecret(
+  text: string,
+  literal: (text: string) => string = (same) => same,
+): SecretRef | null {
+  const parts: (string | SecretRef)[] = [];
+  let end = 0;
+  for (const found of text.matchAll(new RegExp(SECRET_PATTERN, 'g'))) {
+    const [whole, file, target = ''] = found;
+    if (found.index > end) parts.push(literal(text.slice(end, found.index)));
+    parts.push(
+      file === undefined
+        ? { secret: 'env', name: literal(target) }
+        : { secret: 'file', path: literal(target) },
+    );
+    end = found.index + whole.length;
+  }
+  if (end === 0) return null;
+  if (end < text.length) parts.push(literal(text.slice(end)));
+  const [only] = parts;
+  return parts.length === 1 && typeof only === 'object' ? only : { secret: 'template', parts };
+}
+
+/** How a reference is written in a configuration. Reveals nothing. */
+export function formatSecret(ref: SecretRef): string {
+  switch (ref.secret) {
+    case 'env':
+      return `{{secret:${ref.name}}}`;
+    case 'file':
+      return `{{secret-file:${ref.path}}}`;
+    case 'template':
+      return ref.parts.map((part) => (typeof part === 'string' ? part : formatSecret(part))).join('');
+  }
+}
 
 /**
  * Reads the value of a secret now.
  *
- * @throws AgentdError CONFIG_INVALID when the variable is unset or the file cannot be read
+ * @throws AgentdError SECRET_UNREADABLE when the variable is unset or the file cannot be read
  */
 export function readSecret(ref: SecretRef, env: NodeJS.ProcessEnv = process.env): string {
-  if (ref.secret === 'env') {
-    const value = env[ref.name];
-    if (value === undefined || value === '') {
-      throw new AgentdError('CONFIG_INVALID', `secret ${ref.name} is not set in the environment`, {
-        remedy: `Set ${ref.name}, or refer to a file with {{secret-file:PATH}}.`,
-      });
-    }
-    return value;
+  switch (ref.secret) {
+    case 'env':
+      return readVariable(ref.name, env);
+    case 'file':
+      return readFile(ref.path);
+    case 'template':
+      return ref.parts.map((part) => (typeof part === 'string' ? part : readSecret(part, env))).join('');
   }
+}
+
+function readVariable(name: string, env: NodeJS.ProcessEnv): string {
+  const value = env[name];
+  if (value !== undefined && value !== '') return value;
+  throw new AgentdError('SECRET_UNREADABLE', `secret ${name} is not set in the environment`, {
+    remedy: `Set ${name}, or refer to a file with {{secret-file:PATH}}.`,
+  });
+}
+
+function readFile(path: string): string {
   try {
-    return readFileSync(ref.path, 'utf8').trimEnd();
+    return readFileSync(path, 'utf8').trimEnd();
   } catch (error) {
-    throw new AgentdError(
-      'CONFIG_INVALID',
-      `secret file ${ref.path} cannot be read: ${errorMessage(error)}`,
-      {
-        cause: error,
-        remedy: 'Check the path and that this user may read it.',
-      },
-    );
+    throw new AgentdError('SECRET_UNREADABLE', `secret file ${path} cannot be read: ${errorMessage(error)}`, {
+      cause: error,
+      remedy: 'Check the path and that this user may read it.',
+    });
   }
 }

@@ -1,0 +1,173 @@
+import type { Config, Mode } from './config.ts';
+import type { ResolveContext } from './context.ts';
+import { environmentLayer, type FlagValues, flagLayer } from './flag-layers.ts';
+import { unimplementedUses } from './implemented.ts';
+import { dotted, schemaIssues } from './issues.ts';
+import { ConfigProblems } from './problems.ts';
+import { resolveConfig } from './resolve.ts';
+import { configSchema } from './schema.ts';
+import { SETTINGS } from './settings.ts';
+import { splitList } from './shorthand.ts';
+import { checkStartup } from './startup-rules.ts';
+import { nearest } from './suggest.ts';
+import {
+  getAt,
+  isMap,
+  type Layer,
+  mergeTrees,
+  ownerOf,
+  type Tree,
+  type TreeMap,
+  type TreePath,
+} from './tree.ts';
+
+export interface LoadInput {
+  readonly flags: FlagValues;
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  /** The mode when nothing names one. */
+  readonly defaultMode: Mode;
+  /** Whether standard error is a terminal. */
+  readonly terminal: boolean;
+  /** For `--capabilities`: what a run needs and is missing is not missed. */
+  readonly describeOnly?: boolean;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** For `config.warn`, one sentence each. */
+  readonly warnings: readonly string[];
+  /** Where each key that was set came from, by dotted key. */
+  readonly sources: Readonly<Record<string, string>>;
+}
+
+/**
+ * Reads every layer, validates the whole and returns the configuration. No side effect: nothing is
+ * opened but the files named.
+ *
+ * @throws AgentdError CONFIG_INVALID, CONFIG_UNSET_VARIABLE, NOT_IMPLEMENTED or USAGE, exit 2,
+ *   naming everything that is wrong and where
+ */
+export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
+  const { flags, env, cwd } = input;
+  const problems = new ConfigProblems();
+  const layers = [
+    ...(await fileLayers(input)),
+    environmentLayer(env, cwd, problems),
+    flagLayer(flags, cwd, problems),
+  ];
+  problems.throwIfAny();
+  const context: ResolveContext = {
+    env,
+    cwd,
+    describeOnly: input.describeOnly === true,
+    problems,
+    warnings: strayVariables(env),
+    where: (path) => whereIs(layers, path),
+    rank: (path) => ownerOf(layers, path)?.rank ?? -1,
+  };
+  const merged = layers.reduce<TreeMap>((under, layer) => mergeTrees(under, layer.tree), {});
+  const parsed = configSchema.safeParse(merged);
+  if (!parsed.success) {
+    for (const issue of schemaIssues(parsed.error))
+      addIssue(issue.path, issue.part, issue.message, layers, problems);
+    problems.throwIfAny();
+    throw parsed.error;
+  }
+  for (const { feature, path } of unimplementedUses(parsed.data)) {
+    const name = whereIs(layers, path);
+    problems.add({
+      code: 'NOT_IMPLEMENTED',
+      where: name,
+      message: `${dotted(path)} (${feature}) is not implemented in this build`,
+    });
+  }
+  problems.throwIfAny();
+  const config = await resolveConfig(
+    parsed.data,
+    {
+      defaultMode: input.defaultMode,
+      terminal: input.terminal,
+      routeFlags: { claims: listFlag(flags, '--claim'), continues: listFlag(flags, '--continue') },
+      tagFlags: listFlag(flags, '--mcp-tags'),
+    },
+    context,
+  );
+  problems.throwIfAny();
+  await checkStartup(config, context);
+  problems.throwIfAny();
+  return { config, warnings: context.warnings, sources: sourcesOf(merged, layers) };
+}
+
+async function fileLayers({ flags, env, cwd }: LoadInput): Promise<Layer[]> {
+  const named = listFlag(flags, '--config');
+  const paths = named.length > 0 ? named : splitList(env.AGENT_CONFIG ?? '');
+  const servers = env.AGENT_MCP_CONFIG ?? '';
+  if (paths.length === 0 && servers === '') return [];
+  // The YAML parser is loaded only where there is YAML.
+  const { readYamlLayer } = await import('./yaml-file.ts');
+  const layers = paths.map((path) => withLongShard(readYamlLayer(path, { cwd, env })));
+  if (servers === '') return layers;
+  const { mcpServersLayer } = await import('./mcp-file.ts');
+  return [...layers, mcpServersLayer(readYamlLayer(servers, { cwd, env }))];
+}
+
+/** `shard: K/N` is short for `shard: {index: K/N}`. */
+function withLongShard(layer: Layer): Layer {
+  const { shard } = layer.tree;
+  return typeof shard === 'string' ? { ...layer, tree: { ...layer.tree, shard: { index: shard } } } : layer;
+}
+
+function addIssue(
+  path: TreePath,
+  part: 'key' | 'value',
+  message: string,
+  layers: readonly Layer[],
+  problems: ConfigProblems,
+): void {
+  const where = whereIs(layers, path, part);
+  const named = part === 'key' ? dotted(path.slice(0, -1)) : dotted(path);
+  problems.add({ code: 'CONFIG_INVALID', where, message: named === '' ? message : `${named}: ${message}` });
+}
+
+function whereIs(layers: readonly Layer[], path: TreePath, part: 'key' | 'value' = 'value'): string | null {
+  const owner = ownerOf(layers, path);
+  for (let depth = path.length; owner !== null && depth >= 1; depth -= 1) {
+    const found = owner.layer.locate(path.slice(0, depth), part);
+    if (found !== undefined) return found;
+  }
+  return null;
+}
+
+function listFlag(flags: FlagValues, name: string): readonly string[] {
+  const given = flags[name];
+  if (given === undefined || given === true) return [];
+  return typeof given === 'string' ? [given] : given;
+}
+
+function sourcesOf(merged: TreeMap, layers: readonly Layer[]): Record<string, string> {
+  const sources: [string, string][] = [];
+  const walk = (tree: Tree | undefined, path: TreePath): void => {
+    if (isMap(tree) && Object.keys(tree).length > 0) {
+      for (const key of Object.keys(tree)) walk(getAt(tree, [key]), [...path, key]);
+    } else {
+      sources.push([dotted(path), whereIs(layers, path) ?? 'unknown']);
+    }
+  };
+  for (const key of Object.keys(merged)) walk(merged[key], [key]);
+  return Object.fromEntries(sources);
+}
+
+/** A variable nobody reads, one slip away from one that somebody does. */
+function strayVariables(env: NodeJS.ProcessEnv): string[] {
+  const known = SETTINGS.flatMap(({ env: names = [] }) => names);
+  return Object.keys(env)
+    .filter((name) => name.startsWith('AGENT_') && !known.includes(name))
+    .flatMap((name) => {
+      const near = KNOWN_APART.test(name) ? null : nearest(name, known);
+      return near === null ? [] : [`the variable ${name} is not read (did you mean ${near}?)`];
+    });
+}
+
+const KNOWN_APART =
+  /^AGENT_(CONFIG|MCP_CONFIG|POD_(NAME|UID|NAMESPACE)|NODE_NAME|INTELLIGENCE_TOKEN_[1-9]\d*(_FILE)?)$/;

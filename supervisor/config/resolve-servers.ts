@@ -1,0 +1,207 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { isLoopback } from '../surface/listen-url.ts';
+import type { IntelligenceConfig, McpServerConfig } from './config.ts';
+import { type ResolveContext, refuse } from './context.ts';
+import { quoted } from './problems.ts';
+import type { ConfigDocument, ServerDocument } from './schema.ts';
+import type { SecretRef } from './secret.ts';
+import { parseServerTags, ShorthandError, splitCommand } from './shorthand.ts';
+import type { TreePath } from './tree.ts';
+
+/** From documents to the peers of the supervisor: MCP servers and model endpoints. */
+
+const TAGS: readonly string[] = ['untrusted_input', 'sensitive', 'egress'];
+
+export function resolveServers(
+  documents: readonly ServerDocument[],
+  tagFlags: readonly string[],
+  context: ResolveContext,
+): McpServerConfig[] {
+  const servers: McpServerConfig[] = [];
+  for (const [at, document] of documents.entries()) {
+    const path = ['mcp', 'servers', at];
+    if (servers.some(({ name }) => name === document.name)) {
+      refuse(context, [...path, 'name'], `two MCP servers are named ${document.name}`);
+    }
+    const transport = transportOf(document, path, context);
+    if (transport === null) continue;
+    servers.push({
+      name: document.name,
+      transport,
+      tags: [...new Set(document.tags)],
+      required: document.required,
+      timeoutMs: document.timeout,
+    });
+  }
+  return addTags(servers, tagFlags, context);
+}
+
+function transportOf(
+  document: ServerDocument,
+  path: TreePath,
+  context: ResolveContext,
+): McpServerConfig['transport'] | null {
+  const { name, endpoint } = document;
+  if ((endpoint === undefined) === (document.command === undefined)) {
+    refuse(context, path, `MCP server ${name} needs either an endpoint or a command`);
+    return null;
+  }
+  if (endpoint === undefined || endpoint.startsWith('stdio:')) return stdioTransport(document, path, context);
+  if (!checkUrl(endpoint, [...path, 'endpoint'], `MCP server ${name}`, context)) return null;
+  for (const key of ['env', 'cwd'] as const) {
+    if (document[key] === undefined || (key === 'env' && Object.keys(document.env).length === 0)) continue;
+    refuse(context, [...path, key], `MCP server ${name} has an http endpoint, so ${key} has no meaning`);
+  }
+  return { kind: 'http', url: endpoint, headers: document.headers };
+}
+
+function stdioTransport(
+  document: ServerDocument,
+  path: TreePath,
+  context: ResolveContext,
+): McpServerConfig['transport'] | null {
+  const { name } = document;
+  if (Object.keys(document.headers).length > 0) {
+    refuse(context, [...path, 'headers'], `MCP server ${name} is a command, so headers have no meaning`);
+  }
+  try {
+    const [program, ...args] =
+      document.command ?? splitCommand((document.endpoint ?? '').slice('stdio:'.length));
+    if (program === undefined || program === '') throw new ShorthandError('it names no program');
+    const cwd = document.cwd === undefined ? null : resolve(context.cwd, document.cwd);
+    return { kind: 'stdio', command: [program, ...args], env: document.env, cwd };
+  } catch (error) {
+    if (!(error instanceof ShorthandError)) throw error;
+    refuse(context, path, `MCP server ${name} cannot be started: ${error.message}`);
+    return null;
+  }
+}
+
+function addTags(
+  servers: readonly McpServerConfig[],
+  tagFlags: readonly string[],
+  context: ResolveContext,
+): McpServerConfig[] {
+  const added = new Map<string, readonly string[]>();
+  const fail = (message: string): void =>
+    context.problems.add({ code: 'USAGE', where: '--mcp-tags', message });
+  for (const text of tagFlags) {
+    try {
+      const { name, tags } = parseServerTags(text);
+      if (!servers.some((server) => server.name === name)) fail(`no MCP server is named ${name}`);
+      for (const tag of tags) {
+        if (!TAGS.includes(tag)) fail(`${quoted(tag)} is not one of ${TAGS.join(', ')}`);
+      }
+      added.set(name, [...(added.get(name) ?? []), ...tags]);
+    } catch (error) {
+      if (!(error instanceof ShorthandError)) throw error;
+      fail(error.message);
+    }
+  }
+  return servers.map((server) => ({
+    ...server,
+    tags: [...new Set([...server.tags, ...(added.get(server.name) ?? [])])],
+  }));
+}
+
+export function resolveIntelligence(
+  document: ConfigDocument['intelligence'],
+  context: ResolveContext,
+): IntelligenceConfig {
+  const numbered = numberedTokens(context, document.endpoints.length);
+  const endpoints = document.endpoints.map((endpoint, at) => {
+    const path = ['intelligence', 'endpoints', at];
+    const { url, token } = typeof endpoint === 'string' ? { url: endpoint, token: undefined } : endpoint;
+    return {
+      url: endpointUrl(url, path, context),
+      token: numbered.get(at) ?? token ?? document.token ?? null,
+    };
+  });
+  const [first] = endpoints;
+  if (first === undefined && !context.describeOnly) {
+    refuse(
+      context,
+      [],
+      'no model endpoint is configured',
+      'Give --intelligence URL (or AGENT_INTELLIGENCE); script:final needs no model at all.',
+    );
+  }
+  if (document.model === undefined && endpoints.some(({ url }) => !url.startsWith('script:'))) {
+    context.warnings.push('no model is named (--model); the endpoint has to have a default');
+  }
+  return {
+    endpoints,
+    model: document.model ?? null,
+    timeoutMs: document.timeout,
+    maxAttempts: document.max_attempts,
+  };
+}
+
+/** A script file is found from where the supervisor runs; a child may run elsewhere. */
+function endpointUrl(url: string, path: TreePath, context: ResolveContext): string {
+  if (!url.startsWith('script:')) {
+    checkUrl(url, path, 'the model endpoint', context);
+    return url;
+  }
+  const script = url.slice('script:'.length);
+  if (!/\.(ya?ml|json)$/i.test(script)) return url;
+  const file = resolve(context.cwd, script);
+  if (!existsSync(file)) refuse(context, path, `the model script ${script} does not exist`);
+  return `script:${file}`;
+}
+
+const NUMBERED = /^AGENT_INTELLIGENCE_TOKEN_([1-9]\d*)(_FILE)?$/;
+
+/** AGENT_INTELLIGENCE_TOKEN_N[_FILE]: the credential of endpoint N, counted from 1. */
+function numberedTokens(context: ResolveContext, endpoints: number): Map<number, SecretRef> {
+  const tokens = new Map<number, SecretRef>();
+  for (const [name, value = ''] of Object.entries(context.env)) {
+    const found = NUMBERED.exec(name);
+    if (found === null || value === '') continue;
+    const at = Number(found[1]) - 1;
+    const fail = (message: string): void =>
+      context.problems.add({ code: 'CONFIG_INVALID', where: name, message });
+    if (tokens.has(at)) fail(`endpoint ${at + 1} has two credentials`);
+    if (at >= endpoints) fail(`there is no endpoint number ${at + 1}; ${endpoints} configured`);
+    tokens.set(
+      at,
+      found[2] === undefined
+        ? { secret: 'env', name }
+        : { secret: 'file', path: resolve(context.cwd, value) },
+    );
+  }
+  return tokens;
+}
+
+/** https anywhere, http on loopback only, no credentials in the address. Records what is wrong. */
+export function checkUrl(text: string, path: TreePath, what: string, context: ResolveContext): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    const known = what.startsWith('MCP')
+      ? 'https://, http:// on loopback or stdio:'
+      : 'https://, http:// on loopback or script:';
+    refuse(context, path, `${what} has an address that is not a URL of ${known}`);
+    return false;
+  }
+  if (url.username !== '' || url.password !== '') {
+    // Not echoed: the text holds a credential (invariant 9).
+    refuse(
+      context,
+      path,
+      `${what} has an address that carries a user name or password`,
+      'Use a secret reference in a header or token instead.',
+    );
+    return false;
+  }
+  if (url.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1'))) {
+    refuse(
+      context,
+      path,
+      `${what} is at ${url.origin}: http:// is only allowed on loopback`,
+      'Use https://, or run the peer on this machine.',
+    );
+    return false;
+  }
+  return true;
+}

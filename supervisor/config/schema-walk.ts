@@ -1,0 +1,61 @@
+import type { z } from 'zod';
+import { configSchema } from './schema.ts';
+
+/** Questions about the schema itself: which keys it allows where. */
+
+type Schema = z.core.$ZodType;
+
+/** The keys a mapping at `path` allows; empty when nothing closed is there. */
+export function keysAt(path: readonly (string | number)[]): string[] {
+  let here: Schema | undefined = configSchema;
+  for (const step of path) {
+    if (here === undefined) return [];
+    here = typeof step === 'number' ? elementOf(here) : shapeOf(here)?.[step];
+  }
+  return here === undefined ? [] : Object.keys(shapeOf(here) ?? {});
+}
+
+/** Dotted paths of every key, lists left out of the path (`routes.match`). */
+export function allKeys(schema: Schema = configSchema, prefix = ''): string[] {
+  const shape = shapeOf(schema);
+  if (shape === null) {
+    const element = elementOf(schema);
+    return element === undefined ? [] : allKeys(element, prefix);
+  }
+  return Object.entries(shape).flatMap(([key, inner]) => [
+    `${prefix}${key}`,
+    ...allKeys(inner, `${prefix}${key}.`),
+  ]);
+}
+
+/** The schema without defaults, optionality and transforms. */
+export function unwrap(schema: Schema): Schema {
+  const def = (schema as z.core.$ZodTypes)._zod.def;
+  switch (def.type) {
+    case 'optional':
+    case 'default':
+    case 'prefault':
+    case 'nullable':
+    case 'readonly':
+      return unwrap(def.innerType);
+    case 'pipe':
+      return unwrap(def.in);
+    default:
+      return schema;
+  }
+}
+
+/** The shape of a mapping, or of the one alternative that is a mapping. */
+export function shapeOf(schema: Schema): Readonly<Record<string, Schema>> | null {
+  const def = (unwrap(schema) as z.core.$ZodTypes)._zod.def;
+  if (def.type === 'object') return def.shape;
+  if (def.type !== 'union') return null;
+  const shapes = def.options.map(shapeOf).filter((shape) => shape !== null);
+  return shapes.length === 0 ? null : Object.assign({}, ...shapes);
+}
+
+/** The element of a list. */
+export function elementOf(schema: Schema): Schema | undefined {
+  const def = (unwrap(schema) as z.core.$ZodTypes)._zod.def;
+  return def.type === 'array' ? def.element : undefined;
+}
