@@ -5,7 +5,13 @@
  */
 
 export type DeliveryState =
-  | { readonly state: 'debouncing'; readonly since: number; readonly readyAt: number }
+  /** `notBefore` is the end of a backoff, which further updates do not shorten. */
+  | {
+      readonly state: 'debouncing';
+      readonly since: number;
+      readonly readyAt: number;
+      readonly notBefore: number;
+    }
   | { readonly state: 'waiting'; readonly since: number }
   | { readonly state: 'delivering'; readonly since: number; readonly again: number | null };
 
@@ -116,7 +122,7 @@ export class RouteQueue {
     const entry = this.entries.get(uri);
     switch (entry?.state) {
       case 'debouncing':
-        this.entries.set(uri, { ...entry, readyAt: this.readyAt(entry.since, now) });
+        this.entries.set(uri, { ...entry, readyAt: this.readyAt(entry, now) });
         return { kind: 'coalesced' };
       case 'waiting':
         return { kind: 'coalesced' };
@@ -161,7 +167,7 @@ export class RouteQueue {
     const entry = this.entries.get(uri);
     const since = entry?.since ?? notBefore;
     this.endDelivery(uri);
-    this.debounce(uri, since, notBefore);
+    this.debounce(uri, since, notBefore, notBefore);
   }
 
   /** When the next debouncing entry becomes ready, monotonic ms; null when none does. */
@@ -227,14 +233,14 @@ export class RouteQueue {
     return oldest;
   }
 
-  private debounce(uri: string, since: number, readyAt: number): void {
-    this.entries.set(uri, { state: 'debouncing', since, readyAt });
+  private debounce(uri: string, since: number, readyAt: number, notBefore = 0): void {
+    this.entries.set(uri, { state: 'debouncing', since, readyAt, notBefore });
     this.debouncing.add(uri);
   }
 
-  private readyAt(since: number, now: number): number {
+  private readyAt(entry: { readonly since: number; readonly notBefore: number }, now: number): number {
     const { debounceMs } = this.options;
-    return Math.min(now + debounceMs, Math.max(now, since + LONGEST_DEBOUNCE * debounceMs));
+    return Math.max(entry.notBefore, Math.min(now + debounceMs, entry.since + LONGEST_DEBOUNCE * debounceMs));
   }
 
   private ripen(now: number): void {

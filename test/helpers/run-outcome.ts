@@ -1,0 +1,21 @@
+import { NO_USAGE } from '../../protocol/frames.ts';
+import type { RunOutcome } from '../../supervisor/children/run.ts';
+
+/** A completed run, with what a test cares about replaced. */
+export function runOutcome(over: Partial<RunOutcome> = {}): RunOutcome {
+  return {
+    runId: 'run-1',
+    agentPath: '0',
+    status: 'completed',
+    cause: null,
+    result: 'done',
+    hasUsablePartial: false,
+    usage: NO_USAGE,
+    error: null,
+    intelligenceFailed: false,
+    exit: { code: 0, signal: null },
+    finalRung: 'none',
+    durationMs: 1,
+    ...over,
+  };
+}
