@@ -1,0 +1,269 @@
+import { describe, expect, it } from 'vitest';
+import type { RunSpec, StopCause } from '../../../supervisor/children/run.ts';
+import type { ClaimConfig, RouteConfig } from '../../../supervisor/config/config.ts';
+import type { ClaimTarget } from '../../../supervisor/gates/lease-keeper.ts';
+import type { ResourceInfo } from '../../../supervisor/mcp/peers.ts';
+import type { SupervisorEvent } from '../../../supervisor/reactor/event.ts';
+import { Timers } from '../../../supervisor/reactor/timers.ts';
+import { Intake } from '../../../supervisor/routing/intake.ts';
+import { Reactions } from '../../../supervisor/routing/reactions.ts';
+import { createMetrics } from '../../../supervisor/telemetry/metrics-exporter.ts';
+import { ManualClock } from '../../helpers/manual-clock.ts';
+import { nullLog } from '../../helpers/null-log.ts';
+import { routeConfig } from '../../helpers/route-config.ts';
+import { runOutcome } from '../../helpers/run-outcome.ts';
+
+const CLAIM: ClaimConfig = {
+  server: 'coord',
+  style: 'tool',
+  ttlMs: 1_000,
+  renewFraction: 0.33,
+  key: 'run_id',
+};
+
+/** Reactions over fakes: everything they ask for is recorded, nothing happens by itself. */
+function bench(
+  routes: readonly Partial<RouteConfig>[],
+  over: { describe?: () => Promise<ResourceInfo | null> } = {},
+) {
+  const clock = new ManualClock();
+  const timers = new Timers(clock);
+  const launched: RunSpec[] = [];
+  const stopped: [string, StopCause, number | undefined][] = [];
+  const offered: [string, ClaimTarget][] = [];
+  const settled: [string, string, string][] = [];
+  const posted: SupervisorEvent[] = [];
+  const gate = { draining: false, paused: false, lameDuck: false, budgetRemaining: null };
+  const metrics = createMetrics();
+  const intake = new Intake(
+    { routes: routes.map(routeConfig), shard: { index: 0, count: 1, timer: 'shard0' } },
+    nullLog,
+    metrics,
+    () => 16,
+  );
+  let ids = 0;
+  const reactions = new Reactions(intake.lanes, {
+    clock,
+    timers,
+    children: {
+      launch: (spec) => launched.push(spec),
+      stop: (runId, cause, withinMs) => stopped.push([runId, cause, withinMs]),
+      get active() {
+        return launched.length;
+      },
+    },
+    keeper: {
+      offer: (id, target) => offered.push([id, target]),
+      completed: (id, result) => settled.push([id, 'completed', result]),
+      notCompleted: (id, reason) => settled.push([id, 'not_completed', reason]),
+    },
+    log: nullLog,
+    metrics,
+    post: (event) => posted.push(event),
+    random: () => 0.5,
+    newRunId: () => `run-${++ids}`,
+    traceparent: () => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    spec: (_lane, run) => ({
+      runId: run.runId,
+      kind: 'run',
+      instruction: 'do',
+      event: { uri: run.uri, server: run.server, sequence: 1 },
+      tools: [],
+      limits: { max_steps: 1, max_tokens: 1, deadline_ms: 1, tool_timeout_ms: 1 },
+      outputContract: null,
+      traceparent: run.traceparent,
+      route: null,
+    }),
+    describe: over.describe ?? (() => Promise.resolve(null)),
+    gate: () => gate,
+    maxTotal: 64,
+  });
+  const hear = (uri: string): void => {
+    intake.hear({ server: 's', uri, cause: 'notification', at: clock.now() }, clock.now());
+    reactions.pump();
+  };
+  const lane = intake.lanes[0];
+  if (lane === undefined) throw new Error('a bench needs a route');
+  return { clock, timers, launched, stopped, offered, settled, posted, gate, reactions, hear, lane };
+}
+
+const only = <T>(items: readonly T[]): T => {
+  expect(items).toHaveLength(1);
+  return items[0] as T;
+};
+
+describe('reactions without a claim', () => {
+  it('run at once, up to the cap of the route, and the next when one is over', () => {
+    const b = bench([{ maxInflight: 2 }]);
+    for (const uri of ['test:///1', 'test:///2', 'test:///3']) b.hear(uri);
+    expect(b.launched.map((spec) => spec.event?.uri)).toEqual(['test:///1', 'test:///2']);
+    b.reactions.onRunSettled(runOutcome({ runId: 'run-1' }));
+    b.reactions.pump();
+    expect(b.launched.map((spec) => spec.event?.uri)).toEqual(['test:///1', 'test:///2', 'test:///3']);
+  });
+
+  it('serve lanes in turn, so that a full one does not starve another', () => {
+    const b = bench([
+      { match: 'a:///**', maxInflight: 1 },
+      { match: 'b:///**', maxInflight: 1 },
+    ]);
+    for (const uri of ['a:///1', 'a:///2', 'b:///1']) b.hear(uri);
+    expect(b.launched.map((spec) => spec.event?.uri)).toEqual(['a:///1', 'b:///1']);
+  });
+
+  it('stay queued while nothing may start', () => {
+    const b = bench([{}]);
+    b.gate.paused = true;
+    b.hear('test:///1');
+    expect(b.launched).toEqual([]);
+    b.gate.paused = false;
+    b.reactions.pump();
+    expect(b.launched).toHaveLength(1);
+  });
+
+  it('keep a failed run from being tried again: its event has been delivered', () => {
+    const b = bench([{}]);
+    b.hear('test:///1');
+    b.reactions.onRunSettled(runOutcome({ runId: 'run-1', status: 'crashed' }));
+    b.clock.advance(100_000);
+    b.reactions.pump();
+    expect(b.launched).toHaveLength(1);
+  });
+});
+
+describe('reactions with a claim', () => {
+  it('run only what was granted, under the claim key, and ack its result', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    expect(b.launched).toEqual([]);
+    const [id, target] = only(b.offered);
+    expect(target).toMatchObject({ server: 'coord', item: 'test:///1', claimKey: id });
+    b.reactions.onLeaseStart(id);
+    expect(only(b.launched).runId).toBe(id);
+    b.reactions.onRunSettled(runOutcome({ runId: id, result: 'answer' }));
+    expect(b.settled).toEqual([[id, 'completed', 'answer']]);
+    b.reactions.onLeaseEnded(id, { kind: 'acked' });
+    expect(b.reactions.owns(id)).toBe(false);
+    expect(b.lane.queue.inflight).toBe(0);
+  });
+
+  it('give back whatever did not complete, and try it again after a backoff', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    const [id] = only(b.offered);
+    b.reactions.onLeaseStart(id);
+    b.reactions.onRunSettled(
+      runOutcome({ runId: id, status: 'crashed', error: { type: 'E', message: 'boom' } }),
+    );
+    expect(b.settled).toEqual([[id, 'not_completed', 'crashed: boom']]);
+    b.reactions.onLeaseEnded(id, { kind: 'released', reason: 'crashed' });
+    b.reactions.pump();
+    expect(b.offered).toHaveLength(1);
+    b.clock.advance(1_000);
+    b.reactions.pump();
+    expect(b.offered).toHaveLength(2);
+  });
+
+  it('look again after a ttl at what a living holder has, and never at what is done', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    b.hear('test:///2');
+    const [first, second] = b.offered.map(([id]) => id);
+    b.reactions.onLeaseEnded(first ?? '', { kind: 'lost', heldBy: 'another' });
+    b.reactions.onLeaseEnded(second ?? '', { kind: 'lost', heldBy: '<acked>' });
+    b.clock.advance(999);
+    b.timers.runDue();
+    expect(b.posted).toEqual([]);
+    b.clock.advance(300);
+    b.timers.runDue();
+    expect(b.posted).toEqual([{ type: 'revisit', server: 's', uri: 'test:///1' }]);
+  });
+
+  it('stop at once when the lease is lost, do not ack, and look again later', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    const [id] = only(b.offered);
+    b.reactions.onLeaseStart(id);
+    b.reactions.onLeaseStop(id, 'lease_lost', 0);
+    b.reactions.onLeaseEnded(id, { kind: 'expired', why: 'refused' });
+    expect(b.stopped).toEqual([[id, 'lease_lost', 0]]);
+    expect(b.reactions.owns(id)).toBe(true); // until the child is gone
+    b.reactions.onRunSettled(runOutcome({ runId: id, status: 'completed' }));
+    expect(b.settled).toEqual([]);
+    expect(b.reactions.owns(id)).toBe(false);
+  });
+
+  it('give a lease back that is granted after a drain began', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    const [id] = only(b.offered);
+    b.gate.draining = true;
+    b.reactions.onLeaseStart(id);
+    expect(b.launched).toEqual([]);
+    expect(b.settled).toEqual([[id, 'not_completed', 'draining']]);
+  });
+
+  it('name a drain as the reason of a release, which consumes no attempt', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    const [id] = only(b.offered);
+    b.reactions.onLeaseStart(id);
+    b.reactions.onRunSettled(runOutcome({ runId: id, status: 'cancelled', cause: 'drain' }));
+    expect(b.settled).toEqual([[id, 'not_completed', 'draining']]);
+  });
+
+  it('put an item back when the ledger could not be asked', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    b.reactions.onLeaseEnded(only(b.offered)[0], { kind: 'unasked', error: 'down' });
+    b.clock.advance(1_000);
+    b.reactions.pump();
+    expect(b.offered).toHaveLength(2);
+  });
+
+  it('run once more for updates that arrive during a run', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    const [id] = only(b.offered);
+    b.reactions.onLeaseStart(id);
+    b.hear('test:///1');
+    b.hear('test:///1');
+    b.reactions.onRunSettled(runOutcome({ runId: id }));
+    b.reactions.onLeaseEnded(id, { kind: 'acked' });
+    b.reactions.pump();
+    expect(b.offered).toHaveLength(2);
+  });
+
+  it('never claim one key twice at a time, which would hand us our own lease', () => {
+    const b = bench([{ claim: { ...CLAIM, key: 'the same for {{route}}' } }]);
+    b.hear('test:///1');
+    b.hear('test:///2');
+    expect(b.offered).toHaveLength(1);
+    expect(b.lane.queue.waiting).toBe(1);
+  });
+
+  it('look at the resource first when the claim key depends on it', async () => {
+    const info: ResourceInfo = {
+      uri: 'test:///1',
+      name: '1',
+      mimeType: null,
+      size: 3,
+      lastModified: '2026-01-01T00:00:00Z',
+      meta: {},
+    };
+    const key = '{{uri}}@{{last_modified}}';
+    const keyOf = async (described: ResourceInfo): Promise<string> => {
+      const b = bench([{ claim: { ...CLAIM, key } }], { describe: () => Promise.resolve(described) });
+      b.hear('test:///1');
+      expect(b.reactions.claiming).toBe(1);
+      await Promise.resolve();
+      const event = only(b.posted);
+      if (event.type !== 'described') throw new Error(event.type);
+      b.reactions.onDescribed(event);
+      return only(b.offered)[1].claimKey;
+    };
+    const first = await keyOf(info);
+    expect(await keyOf(info)).toBe(first);
+    expect(await keyOf({ ...info, lastModified: '2026-01-02T00:00:00Z' })).not.toBe(first);
+  });
+});
