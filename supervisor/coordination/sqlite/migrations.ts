@@ -59,8 +59,17 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
       ) WITHOUT ROWID;
       CREATE INDEX work_lane_turn ON work_lane (priority, turn, tenant, kind);
 
-      -- Sequences and counts, written once per transaction.
-      CREATE TABLE work_tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+      -- One row of sequences and counts, read and written once per transaction.
+      CREATE TABLE work_totals (
+        last_id INTEGER NOT NULL,
+        last_fencing INTEGER NOT NULL,
+        pending INTEGER NOT NULL,
+        claimed INTEGER NOT NULL,
+        done INTEGER NOT NULL,
+        dead_letter INTEGER NOT NULL
+      );
+      INSERT INTO work_totals VALUES (0, 0, 0, 0, 0, 0);
+      CREATE TABLE work_in_flight (tenant TEXT PRIMARY KEY, leases INTEGER NOT NULL) WITHOUT ROWID;
       CREATE TABLE work_clock (boot TEXT NOT NULL, offset_ms INTEGER NOT NULL);
     `,
   },

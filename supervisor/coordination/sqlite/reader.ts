@@ -8,14 +8,15 @@ import {
 } from '../ledger.ts';
 import { recordOf } from '../work-operations.ts';
 import { itemOf, type Row } from './rows.ts';
+import type { Counts } from './totals.ts';
 
 /** The questions that change nothing. */
 export class SqliteReader {
   private readonly sql;
 
   constructor(private readonly db: Database) {
-    const count: Statement<[string], { value: number }> = db.prepare(
-      'SELECT value FROM work_tally WHERE name = ?',
+    const counts: Statement<[], Counts> = db.prepare(
+      'SELECT pending, claimed, done, dead_letter FROM work_totals',
     );
     const find: Statement<[string], Row> = db.prepare('SELECT * FROM work_item WHERE claim_key = ?');
     // One seek per lane: its head is its oldest.
@@ -35,7 +36,7 @@ export class SqliteReader {
        ORDER BY enqueued_at, id LIMIT ?`,
     );
     this.sql = {
-      count,
+      counts,
       find,
       oldest,
       lanes,
@@ -46,12 +47,13 @@ export class SqliteReader {
 
   stats(now: number): LedgerStats {
     const at = this.sql.oldest.get()?.at ?? null;
+    const counts = this.sql.counts.get();
     return {
-      pending: this.count('count.pending'),
-      claimed: this.count('count.claimed'),
+      pending: counts?.pending ?? 0,
+      claimed: counts?.claimed ?? 0,
       oldestAgeMs: at === null ? 0 : Math.max(0, now - at),
-      deadLetter: this.count('count.dead_letter'),
-      done: this.count('count.done'),
+      deadLetter: counts?.dead_letter ?? 0,
+      done: counts?.done ?? 0,
     };
   }
 
@@ -86,9 +88,5 @@ export class SqliteReader {
     );
     this.sql.lists.set(state ?? '', made);
     return made;
-  }
-
-  private count(name: string): number {
-    return this.sql.count.get(name)?.value ?? 0;
   }
 }
