@@ -1,0 +1,28 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+
+/**
+ * The verdict of the probes as a file, for supervisors that look at files. Replaced in one step, so
+ * that a reader never sees half a document.
+ */
+export class HealthFile {
+  private failing = false;
+
+  /** @param failed told once for each series of failures */
+  constructor(
+    private readonly path: string,
+    private readonly failed: (message: string) => void,
+  ) {}
+
+  write(verdict: object): void {
+    const temporary = `${this.path}.${process.pid}.tmp`;
+    try {
+      writeFileSync(temporary, `${JSON.stringify(verdict)}\n`);
+      renameSync(temporary, this.path);
+      this.failing = false;
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      if (!this.failing) this.failed(error instanceof Error ? error.message : String(error));
+      this.failing = true;
+    }
+  }
+}
