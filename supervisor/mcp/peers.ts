@@ -45,6 +45,8 @@ export interface Peer {
     options: CallOptions,
   ): Promise<{ readonly text: string; readonly mimeType: string | null; readonly info: ResourceInfo | null }>;
   listResources(options: CallOptions): Promise<readonly ResourceInfo[]>;
+  /** Waits for the connection; false when it is not live after `timeoutMs`, was given up, or `signal` fired. */
+  whenLive(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
 }
 
 /** What a peer tells the reactor. */
