@@ -1,0 +1,257 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import {
+  access,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  unlink,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { ulid } from 'ulid';
+import { z } from 'zod';
+import { AgentdError, errorMessage } from '../../protocol/errors.ts';
+import type { Log } from '../telemetry/log.ts';
+
+/** A result as it lies in its file. */
+const storedResult = z.object({
+  version: z.literal(1),
+  /** Identifies the result; also orders results by when they were filed. */
+  id: z.string(),
+  uri: z.string(),
+  key: z.string(),
+  run_id: z.string().optional(),
+  instance: z.string().optional(),
+  completed_at: z.iso.datetime(),
+  result: z.unknown(),
+});
+export type StoredResult = z.infer<typeof storedResult>;
+
+/** What is kept in memory of a result; the rest is read from its file when asked for. */
+export type ResultHead = Pick<StoredResult, 'id' | 'uri' | 'key'> & { readonly file: string };
+
+export interface NewResult {
+  readonly uri: string;
+  readonly key: string;
+  readonly runId?: string | undefined;
+  readonly instance?: string | undefined;
+  readonly result: unknown;
+}
+
+const TEMPORARY_PREFIX = '.tmp-';
+const LOAD_CONCURRENCY = 32;
+
+/**
+ * Results on disk, one file per idempotency key, written once (temp file, fsync, rename, fsync of
+ * the folder) before anybody is told that they are filed (invariant 11). A second call with a key
+ * gets the first outcome and writes nothing.
+ */
+export class ResultsStore {
+  private readonly byKey = new Map<string, ResultHead>();
+  private readonly byUri = new Map<string, number>();
+  private readonly ordered: ResultHead[] = [];
+  /** Results being written, by key, so that two calls at once write one file. */
+  private readonly writing = new Map<string, Promise<ResultHead>>();
+
+  /**
+   * Opens the results folder, creating it if needed, and takes up what is in it.
+   *
+   * @throws AgentdError INBOX_RESULTS_UNUSABLE
+   */
+  static async open(folder: string, maxResults: number, log: Log): Promise<ResultsStore> {
+    try {
+      await mkdir(folder, { recursive: true });
+      const real = await realpath(folder);
+      await access(real, constants.R_OK | constants.W_OK | constants.X_OK);
+      const store = new ResultsStore(real, maxResults);
+      await store.load(log);
+      return store;
+    } catch (error) {
+      const reason = errorMessage(error);
+      throw new AgentdError('INBOX_RESULTS_UNUSABLE', `cannot keep results in ${folder}: ${reason}`, {
+        cause: error,
+      });
+    }
+  }
+
+  private constructor(
+    /** Real path. */
+    readonly folder: string,
+    private readonly maxResults: number,
+  ) {}
+
+  get size(): number {
+    return this.ordered.length;
+  }
+
+  /** Documents with at least one result. */
+  get documentCount(): number {
+    return this.byUri.size;
+  }
+
+  /** How many distinct results were filed for a document. */
+  countFor(uri: string): number {
+    return this.byUri.get(uri) ?? 0;
+  }
+
+  /**
+   * Files a result, or finds the one its key already filed.
+   *
+   * @throws AgentdError IDEMPOTENCY_CONFLICT, RESULTS_FULL, RESULT_NOT_STORED
+   */
+  async file(input: NewResult): Promise<{ readonly head: ResultHead; readonly replayed: boolean }> {
+    // No await before the key is marked as being written, or two calls at once would both write.
+    const pending = this.writing.get(input.key);
+    const earlier = pending === undefined ? this.byKey.get(input.key) : await pending;
+    if (earlier !== undefined) {
+      if (earlier.uri !== input.uri) {
+        const message = `the idempotency key already filed a result for ${earlier.uri}, not for ${input.uri}`;
+        throw new AgentdError('IDEMPOTENCY_CONFLICT', message);
+      }
+      return { head: earlier, replayed: true };
+    }
+    if (this.ordered.length + this.writing.size >= this.maxResults) {
+      throw new AgentdError('RESULTS_FULL', `cannot file the result: ${this.maxResults} are kept already`);
+    }
+    const write = this.write(input);
+    this.writing.set(input.key, write);
+    try {
+      const head = await write;
+      return { head, replayed: false };
+    } finally {
+      this.writing.delete(input.key);
+    }
+  }
+
+  /** Up to `limit` results in the order they were filed, from `start` on. */
+  page(start: number, limit: number, uri?: string): { heads: readonly ResultHead[]; next: number | null } {
+    const heads: ResultHead[] = [];
+    let index = start;
+    for (; index < this.ordered.length && heads.length < limit; index++) {
+      const head = this.ordered[index];
+      if (head !== undefined && (uri === undefined || head.uri === uri)) heads.push(head);
+    }
+    return { heads, next: index < this.ordered.length ? index : null };
+  }
+
+  /** Reads a result back; null when its file has been taken away or damaged. */
+  async read(head: ResultHead): Promise<StoredResult | null> {
+    return parseResult(join(this.folder, head.file));
+  }
+
+  private async write(input: NewResult): Promise<ResultHead> {
+    const id = ulid();
+    const record: StoredResult = {
+      version: 1,
+      id,
+      uri: input.uri,
+      key: input.key,
+      ...(input.runId === undefined ? {} : { run_id: input.runId }),
+      ...(input.instance === undefined ? {} : { instance: input.instance }),
+      completed_at: new Date().toISOString(),
+      result: input.result,
+    };
+    const head: ResultHead = { id, uri: input.uri, key: input.key, file: fileName(input) };
+    try {
+      await this.writeFile(head.file, `${JSON.stringify(record, null, 2)}\n`);
+    } catch (error) {
+      throw new AgentdError(
+        'RESULT_NOT_STORED',
+        `cannot store the result for ${input.uri}: ${errorMessage(error)}`,
+        { cause: error },
+      );
+    }
+    this.add(head);
+    return head;
+  }
+
+  private async writeFile(name: string, text: string): Promise<void> {
+    try {
+      await writeDurably(this.folder, name, text);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      // Somebody took the results folder away; a missing parent stays missing, and says so.
+      await mkdir(this.folder);
+      await writeDurably(this.folder, name, text);
+    }
+  }
+
+  private add(head: ResultHead): void {
+    this.byKey.set(head.key, head);
+    this.byUri.set(head.uri, this.countFor(head.uri) + 1);
+    this.ordered.push(head);
+  }
+
+  private async load(log: Log): Promise<void> {
+    const names = await readdir(this.folder);
+    const heads: ResultHead[] = [];
+    const files = names.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
+    for (let index = 0; index < files.length; index += LOAD_CONCURRENCY) {
+      const batch = files.slice(index, index + LOAD_CONCURRENCY);
+      const records = await Promise.all(batch.map((file) => parseResult(join(this.folder, file))));
+      for (const [offset, record] of records.entries()) {
+        const file = batch[offset] ?? '';
+        if (record === null) log.warn('config.warn', { msg: `skipped, it is no result: ${file}` });
+        else heads.push({ id: record.id, uri: record.uri, key: record.key, file });
+      }
+    }
+    heads.sort((a, b) => (a.id < b.id ? -1 : 1));
+    for (const head of heads) if (!this.byKey.has(head.key)) this.add(head);
+    // Left by a crash between write and rename: nobody was told of them.
+    for (const name of names) {
+      if (name.startsWith(TEMPORARY_PREFIX)) await unlink(join(this.folder, name)).catch(() => undefined);
+    }
+  }
+}
+
+async function parseResult(path: string): Promise<StoredResult | null> {
+  try {
+    const parsed = storedResult.safeParse(JSON.parse(await readFile(path, 'utf8')));
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Readable, and unique for a key: the document's name, then a digest of the key. */
+function fileName(input: NewResult): string {
+  const base = decodeURIComponent(input.uri.slice(input.uri.lastIndexOf('/') + 1));
+  const slug = base
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[.-]+/, '')
+    .slice(0, 80);
+  const digest = createHash('sha256').update(input.key).digest('hex').slice(0, 24);
+  return `${slug === '' ? 'document' : slug}.${digest}.json`;
+}
+
+async function writeDurably(folder: string, name: string, text: string): Promise<void> {
+  const temporary = join(folder, `${TEMPORARY_PREFIX}${ulid()}`);
+  try {
+    await withFile(temporary, 'wx', async (handle) => {
+      await handle.writeFile(text);
+      await handle.sync();
+    });
+    await rename(temporary, join(folder, name));
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await withFile(folder, 'r', (handle) => handle.sync());
+}
+
+async function withFile(
+  path: string,
+  flags: string,
+  use: (handle: FileHandle) => Promise<void>,
+): Promise<void> {
+  const handle = await open(path, flags);
+  try {
+    await use(handle);
+  } finally {
+    await handle.close();
+  }
+}
