@@ -38,6 +38,7 @@ export class LadderRunner {
   private state: LadderState = LADDER_START;
   private firstCause: string | null = null;
   private leaderGone = false;
+  private rungDue = Number.POSITIVE_INFINITY;
   private rungTimer: NodeJS.Timeout | undefined;
   private pollTimer: NodeJS.Timeout | undefined;
 
@@ -60,10 +61,30 @@ export class LadderRunner {
   }
 
   /** Begins the ladder, or moves up to the named rung. The first cause given is the one kept. */
-  advance(event: 'ask' | 'terminate' | 'kill', cause: string, graceMs?: number): void {
-    if (graceMs !== undefined) this.timings = { ...this.timings, cancelGraceMs: graceMs };
+  advance(event: 'ask' | 'terminate' | 'kill', cause: string): void {
     if (this.state.name === 'idle' && !this.leaderGone) this.firstCause ??= cause;
     this.step(event);
+  }
+
+  /**
+   * Shrinks the graces so that SIGKILL goes out well within `withinMs`, also for the rung it stands
+   * on. Graces never grow.
+   */
+  tighten(withinMs: number): void {
+    const { cancelGraceMs, termGraceMs } = this.timings;
+    this.setGraces(Math.min(cancelGraceMs, withinMs * 0.5), Math.min(termGraceMs, withinMs * 0.3));
+  }
+
+  /** Replaces the grace before SIGTERM, ms. */
+  setCancelGrace(graceMs: number): void {
+    this.setGraces(graceMs, this.timings.termGraceMs);
+  }
+
+  private setGraces(cancelGraceMs: number, termGraceMs: number): void {
+    this.timings = { ...this.timings, cancelGraceMs, termGraceMs };
+    const grace = graceOf(this.state, this.timings);
+    if (grace !== null && this.state.name !== 'killing' && performance.now() + grace < this.rungDue)
+      this.armRung();
   }
 
   /** The leader has been reaped: what is left of its group follows. */
@@ -124,7 +145,9 @@ export class LadderRunner {
   private armRung(): void {
     clearTimeout(this.rungTimer);
     const grace = graceOf(this.state, this.timings);
-    if (grace !== null) this.rungTimer = setTimeout(() => this.step('timeout'), grace);
+    if (grace === null) return;
+    this.rungDue = performance.now() + grace;
+    this.rungTimer = setTimeout(() => this.step('timeout'), grace);
   }
 
   /** No event tells when a group empties, so it is asked, less and less often. */

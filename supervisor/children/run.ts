@@ -30,6 +30,7 @@ export type StopCause =
   | 'lease_lost'
   | 'lease_expired'
   | 'parent_ended'
+  | 'tree_tokens'
   | 'spawn_failed'
   | 'not_ready'
   | 'protocol'

@@ -151,7 +151,13 @@ export class SupervisedProcess {
    * @param graceMs until SIGTERM; default from the timings
    */
   stop(cause: string, graceMs?: number): void {
-    this.ladder?.advance('ask', cause, graceMs);
+    if (graceMs !== undefined) this.ladder?.setCancelGrace(graceMs);
+    this.ladder?.advance('ask', cause);
+  }
+
+  /** Shrinks the graces of the ladder so that the group is gone within `withinMs`. */
+  tighten(withinMs: number): void {
+    this.ladder?.tighten(withinMs);
   }
 
   /** Begins at, or moves up to, SIGTERM. */

@@ -1,0 +1,54 @@
+import type { RunEnd } from './agent-run.ts';
+import type { StopCause } from './run.ts';
+import type { ProcessEnd } from './supervised-process.ts';
+
+const WORDS: Readonly<Record<StopCause, { readonly type: string; readonly message: string }>> = {
+  cancelled: { type: 'Cancelled', message: 'the run was cancelled' },
+  drain: { type: 'Cancelled', message: 'the supervisor drained before the run had ended' },
+  deadline: { type: 'DeadlineExceeded', message: 'the run passed its deadline' },
+  no_progress: { type: 'NoProgress', message: 'the child answered pings but made no progress' },
+  wedged: { type: 'Wedged', message: 'the child stopped answering pings' },
+  memory: { type: 'MemoryExceeded', message: 'the child used more memory than it may' },
+  lease_lost: { type: 'LeaseLost', message: 'somebody else owns the item now' },
+  lease_expired: { type: 'LeaseExpired', message: 'the lease could not be renewed in time' },
+  parent_ended: { type: 'Cancelled', message: 'the agent that asked for it has ended' },
+  tree_tokens: { type: 'TreeTokensExceeded', message: 'the tree of agents has spent its tokens' },
+  spawn_failed: { type: 'SpawnFailed', message: 'the child could not be started' },
+  not_ready: { type: 'NotReady', message: 'the child ended before it was ready' },
+  protocol: { type: 'ProtocolError', message: 'the child broke the protocol' },
+  vanished: { type: 'ChildVanished', message: 'the child ended without a result' },
+  forced: { type: 'Forced', message: 'the supervisor was forced to stop' },
+};
+
+/** Causes that begin at SIGTERM: who cannot listen is not asked. */
+const FIRM: ReadonlySet<StopCause> = new Set(['wedged', 'memory', 'protocol', 'not_ready', 'spawn_failed']);
+
+export function isFirm(cause: StopCause): boolean {
+  return FIRM.has(cause);
+}
+
+/** Says how a child ended, from what was seen of it. */
+export function describeEnd(seen: {
+  readonly ended: ProcessEnd;
+  /** Why it was stopped; null when it left by itself. */
+  readonly cause: StopCause | null;
+  /** What exactly was found against it, where a general sentence would not do. */
+  readonly fault: string | null;
+  readonly wasReady: boolean;
+  readonly lastStderr: string | null;
+}): RunEnd {
+  const { ended, fault, lastStderr } = seen;
+  const { code, signal, rung, spawnError } = ended;
+  const exit = spawnError === null ? { code, signal } : null;
+  if (spawnError !== null) {
+    const error = { type: WORDS.spawn_failed.type, message: spawnError.message };
+    return { cause: 'spawn_failed', exit, rung, error };
+  }
+  const cause = seen.cause ?? (seen.wasReady ? null : 'not_ready');
+  const words = WORDS[cause ?? 'vanished'];
+  const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+  const unasked = seen.cause === null;
+  const told = unasked && lastStderr !== null ? `; its last words: ${lastStderr}` : '';
+  const message = fault ?? (unasked ? `${words.message} (${how})${told}` : words.message);
+  return { cause, exit, rung, error: { type: words.type, message } };
+}

@@ -1,0 +1,306 @@
+import { errorMessage } from '../../protocol/errors.ts';
+import type { RunResult, RunStart, SupervisorNotification } from '../../protocol/frames.ts';
+import type { AgentRun } from './agent-run.ts';
+import { CallDesk } from './call-desk.ts';
+import { Channel } from './channel.ts';
+import { describeEnd, isFirm } from './child-end.ts';
+import {
+  CHILD_START,
+  type ChildEffect,
+  type ChildEvent,
+  type ChildState,
+  childStep,
+} from './child-machine.ts';
+import type { ChildHooks, ChildOptions } from './child-port.ts';
+import { Detectors } from './detectors.ts';
+import { type ProgressParams, type TurnParams, takeFrame } from './frame-intake.ts';
+import { classify, type Health } from './liveness.ts';
+import { LogRelay } from './log-relay.ts';
+import type { StopCause } from './run.ts';
+import { SessionWakes } from './session-wakes.ts';
+import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
+
+/** Until SIGTERM for a child that has no run and so nothing to finish, ms. */
+const IDLE_GRACE_MS = 1_000;
+
+/** One child process: its pipes, its state, its detectors and its end. */
+export class Child {
+  readonly process: SupervisedProcess;
+  readonly spawnedAt: number;
+  /** Set once, when it is given its run. */
+  run: AgentRun | null = null;
+  private state: ChildState = CHILD_START;
+  private readonly detectors: Detectors;
+  private readonly channel: Channel;
+  private readonly relay: LogRelay;
+  private desk: CallDesk | null = null;
+  private wakes: SessionWakes | null = null;
+  private wasReady = false;
+  private endOfFile = false;
+  /** What exactly was found against it. */
+  private fault: string | null = null;
+  private processEnd: ProcessEnd | null = null;
+  private exitTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly options: ChildOptions,
+    private readonly hooks: ChildHooks,
+  ) {
+    const { clock, timings } = options;
+    this.spawnedAt = clock.now();
+    this.detectors = new Detectors(clock, timings, {
+      ping: (id) => this.channel.send({ id, method: 'ping' }),
+      verdict: (cause) => this.convict(cause, null),
+    });
+    this.process = new SupervisedProcess(options.command, {
+      env: options.env,
+      instance: options.instance,
+      log: options.log,
+      timings,
+      pipeDrainMs: timings.pipeDrainMs,
+      cooperate: (cause) => this.askToLeave(cause),
+      onExit: () => {
+        clearTimeout(this.exitTimer);
+        this.step({ type: 'leader_exit' });
+      },
+      ...(options.cgroupKill === undefined ? {} : { cgroupKill: options.cgroupKill }),
+    });
+    this.relay = new LogRelay(options.log, this.process.pid ?? process.pid, clock);
+    const sink = this.frameSink();
+    this.channel = new Channel(
+      this.process,
+      {
+        frame: (frame) => takeFrame(frame, sink),
+        garbage: (sample, reason) => this.relay.garbage(sample, reason),
+        fault: (reason, cause) => this.convict(cause, reason),
+        endOfFile: () => {
+          this.endOfFile = true;
+          if (!this.process.leaderGone) this.awaitExit();
+        },
+        stderrLine: (line) => this.relay.stderr(line),
+      },
+      options.channelLimits,
+    );
+    void Promise.all([this.process.exited, this.process.drained]).then(([end]) => {
+      this.processEnd = end;
+      this.step({ type: 'ended' });
+    });
+  }
+
+  get name(): ChildState['name'] {
+    return this.state.name;
+  }
+
+  get pid(): number | null {
+    return this.process.pid;
+  }
+
+  get health(): Health {
+    const { process, endOfFile, detectors } = this;
+    return classify({ exited: process.leaderGone, endOfFile, liveness: detectors.state });
+  }
+
+  /** Stray lines so far. */
+  get garbageCount(): number {
+    return this.channel.garbageCount;
+  }
+
+  /** Gives a ready child its run: the frame is written in this tick. */
+  assign(run: AgentRun, start: RunStart): void {
+    this.run = run;
+    this.relay.adopt(run.log);
+    this.desk = new CallDesk(run, {
+      ...this.hooks,
+      send: (frame) => this.channel.send(frame),
+      opened: (id, timeoutMs) => this.detectors.observe({ type: 'call', id, timeoutMs }),
+      progressed: (id) => this.detectors.observe({ type: 'call_progress', id }),
+      closed: (id) => this.detectors.observe({ type: 'call_done', id }),
+    });
+    if (run.spec.kind === 'session') {
+      this.wakes = new SessionWakes(run.spec.runId, (wake) => {
+        this.watch(run);
+        this.notify(wake);
+      });
+    } else this.watch(run);
+    run.startedAt = this.options.clock.now();
+    this.step({ type: 'assign', start });
+  }
+
+  /** Queues one wake of a session. */
+  wake(uris: readonly string[], messages: readonly string[]): void {
+    this.wakes?.add(uris, messages);
+  }
+
+  /** Sends a frame about the run; nothing where there is none. */
+  tell(method: 'run.pause' | 'run.resume'): void {
+    if (this.run !== null) this.notify({ method, params: { run_id: this.run.spec.runId } });
+  }
+
+  /** Asks the run to end at its next turn boundary. */
+  windDown(deadlineMs: number): void {
+    if (this.run === null) return;
+    const params = { run_id: this.run.spec.runId, deadline_ms: deadlineMs };
+    this.notify({ method: 'run.wind_down', params });
+  }
+
+  /**
+   * Begins the kill ladder. The first cause is the one that is reported.
+   *
+   * @param withinMs the group must be gone by then; 0 is SIGKILL at once
+   */
+  stop(cause: StopCause, withinMs?: number): void {
+    if (withinMs !== undefined && withinMs > 0) this.process.tighten(withinMs);
+    this.step({ type: 'stop', cause });
+    if (withinMs !== undefined && withinMs <= 0) this.process.kill(cause);
+  }
+
+  /** A descendant moved: that counts as this run's progress. */
+  noteProgress(): void {
+    this.detectors.observe({ type: 'progress' });
+  }
+
+  /** Runs the detectors. Called once a tick. */
+  tick(): void {
+    const { readyMs } = this.options.timings;
+    if (this.state.name === 'spawning' && this.options.clock.now() - this.spawnedAt > readyMs) {
+      this.convict('not_ready', `the child was not ready within ${readyMs} ms`);
+    } else if (this.state.name === 'ready' || this.state.name === 'running' || this.state.name === 'paused') {
+      this.detectors.tick();
+    }
+    this.relay.tick();
+  }
+
+  private frameSink() {
+    const child = this;
+    return {
+      get runId() {
+        return child.run?.spec.runId ?? null;
+      },
+      ready: () => this.step({ type: 'ready' }),
+      pong: () => this.detectors.observe({ type: 'pong' }),
+      progress: (params: ProgressParams) => this.onProgress(params),
+      result: (result: RunResult) => this.step({ type: 'result', result }),
+      turn: (params: TurnParams) => this.onTurn(params),
+      log: this.relay.frame.bind(this.relay),
+      request: (request: Parameters<CallDesk['take']>[0]) => {
+        if (this.state.name === 'running' || this.state.name === 'paused') this.desk?.take(request);
+        else this.relay.garbage(request.method, `a request while ${this.state.name}`);
+      },
+      cancelRequest: (id: number) => this.desk?.cancel(id),
+      unexpected: (what: string) => this.relay.garbage(what, 'unexpected'),
+      incompatible: (version: number) =>
+        this.convict('protocol', `the child speaks version ${version} of the protocol`),
+    };
+  }
+
+  private onProgress(params: ProgressParams): void {
+    if (this.run === null) return;
+    this.detectors.observe({ type: 'progress' });
+    if (params.kind === 'paused' || params.kind === 'resumed') {
+      this.detectors.observe({ type: params.kind });
+      this.step({ type: params.kind });
+    }
+    this.run.usage = params.usage;
+    this.hooks.progress(this.run, params);
+  }
+
+  private onTurn(params: TurnParams): void {
+    if (this.run === null || this.wakes === null || !this.wakes.turned(params.sequence)) {
+      this.relay.garbage(`session.turn ${params.sequence}`, 'no such turn is being made');
+      return;
+    }
+    this.run.usage = params.usage;
+    this.detectors.observe({ type: 'rested' });
+    this.hooks.turn(this.run, params);
+    this.wakes.pump();
+  }
+
+  private watch(run: AgentRun): void {
+    const deadlineMs = run.spec.limits.deadline_ms + this.options.timings.deadlineSlackMs;
+    this.detectors.observe({ type: 'assigned', deadlineMs });
+  }
+
+  private convict(cause: StopCause, reason: string | null): void {
+    if (this.state.name === 'exited') return;
+    const { health } = this;
+    const first = this.state.name !== 'finishing';
+    if (first) this.fault = reason;
+    this.stop(cause);
+    if (first) this.hooks.convicted(this, cause, health);
+  }
+
+  private step(event: ChildEvent): void {
+    const { state, effects } = childStep(this.state, event);
+    this.state = state;
+    for (const effect of effects) this.apply(effect, event);
+  }
+
+  private apply(effect: ChildEffect, event: ChildEvent): void {
+    switch (effect) {
+      case 'announce_ready':
+        this.wasReady = true;
+        this.hooks.ready(this);
+        break;
+      case 'send_start':
+        if (event.type === 'assign') this.notify({ method: 'run.start', params: event.start });
+        break;
+      case 'keep_result':
+        if (event.type === 'result' && this.run?.result === null) this.run.result = event.result;
+        else this.relay.garbage('run.result', 'a second result');
+        break;
+      case 'abort_calls':
+        this.desk?.abortAll();
+        if (this.run !== null) this.hooks.ending(this.run);
+        break;
+      case 'expect_exit':
+        this.channel.end();
+        this.awaitExit();
+        break;
+      case 'begin_ladder':
+        if (event.type === 'stop') this.beginLadder(event.cause);
+        break;
+      case 'note_unexpected':
+        this.relay.garbage(event.type, `unexpected while ${this.state.name}`);
+        break;
+      case 'settle':
+        this.settle();
+        break;
+    }
+  }
+
+  private beginLadder(cause: StopCause): void {
+    clearTimeout(this.exitTimer);
+    if (cause === 'forced') this.process.kill(cause);
+    else if (isFirm(cause) || !this.wasReady) this.process.terminate(cause);
+    else if (this.run === null) this.process.stop(cause, IDLE_GRACE_MS);
+    else this.process.stop(cause);
+  }
+
+  /** The first rung: a frame for who has a run, the end of stdin for who has none. */
+  private askToLeave(cause: string): void {
+    if (this.run === null) this.channel.end();
+    else this.notify({ method: 'run.cancel', params: { run_id: this.run.spec.runId, reason: cause } });
+  }
+
+  private awaitExit(): void {
+    clearTimeout(this.exitTimer);
+    this.exitTimer = setTimeout(() => this.process.terminate('lingering'), this.options.timings.exitGraceMs);
+  }
+
+  private notify(frame: SupervisorNotification): void {
+    try {
+      this.channel.send(frame);
+    } catch (error) {
+      this.convict('protocol', errorMessage(error));
+    }
+  }
+
+  private settle(): void {
+    clearTimeout(this.exitTimer);
+    this.relay.tick();
+    const { processEnd: ended, state, fault, wasReady, relay } = this;
+    const cause = 'cause' in state ? state.cause : null;
+    if (ended === null) return;
+    this.hooks.ended(this, describeEnd({ ended, cause, fault, wasReady, lastStderr: relay.lastStderr }));
+  }
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '../reactor/clock.ts';
+import {
+  type Liveness,
+  type LivenessEffect,
+  type LivenessEvent,
+  type LivenessTimings,
+  livenessStart,
+  livenessStep,
+} from './liveness.ts';
+
+export interface DetectorHooks {
+  ping(id: number): void;
+  verdict(cause: Extract<LivenessEffect, { type: 'verdict' }>['cause']): void;
+}
+
+type Untimed<E> = E extends unknown ? Omit<E, 'now'> : never;
+type Observation = Untimed<Exclude<LivenessEvent, { type: 'tick' }>>;
+
+/** Feeds one child's liveness machine from the clock and carries its effects out. */
+export class Detectors {
+  private liveness: Liveness;
+  private pings = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly timings: LivenessTimings,
+    private readonly hooks: DetectorHooks,
+  ) {
+    this.liveness = livenessStart(clock.now(), clock.wall());
+  }
+
+  get state(): Liveness {
+    return this.liveness;
+  }
+
+  observe(event: Observation): void {
+    this.step({ ...event, now: this.clock.now() });
+  }
+
+  /** Asks the detectors for a verdict. Called once a tick. */
+  tick(): void {
+    this.step({ type: 'tick', now: this.clock.now(), wall: this.clock.wall() });
+  }
+
+  private step(event: LivenessEvent): void {
+    const { state, effects } = livenessStep(this.liveness, event, this.timings);
+    this.liveness = state;
+    for (const effect of effects) {
+      if (effect.type === 'ping') this.hooks.ping(++this.pings);
+      else this.hooks.verdict(effect.cause);
+    }
+  }
+}
