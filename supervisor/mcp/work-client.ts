@@ -8,70 +8,39 @@ import {
   releaseResult,
   renewResult,
 } from '../../protocol/work-tools.ts';
+import type { ClaimReply, ClaimTarget, LeaseCalls, LeaseReply } from '../gates/lease-keeper.ts';
 import type { CallResult, Peers } from './peers.ts';
 
-/** Who asks about which claim: what goes into `_meta`, exactly (contract, section 9). */
-export interface WorkIdentity {
-  readonly claimKey: string;
-  /** `K/N`; null when unsharded, and then absent from `_meta`. */
-  readonly shard: string | null;
+/** Which call it is about, for the address and for `_meta`. */
+interface About {
+  readonly server: string;
+  readonly claimKey: string | null;
   readonly traceparent: string;
 }
 
-/** The ledger could not be asked, or its answer is unusable. Nothing follows about the lease. */
-export interface Failed {
-  readonly kind: 'failed';
-  readonly error: string;
-}
-
-export type ClaimOutcome =
-  | {
-      readonly kind: 'granted';
-      readonly leaseId: string;
-      readonly expiresInMs: number;
-      readonly fencingToken: number | null;
-      readonly attempt: number | null;
-    }
-  | { readonly kind: 'lost'; readonly heldBy: string }
-  | Failed;
-
-export type RenewOutcome =
-  | { readonly kind: 'granted'; readonly expiresInMs: number | null }
-  /** The lease is definitely no longer ours. */
-  | { readonly kind: 'refused' }
-  | Failed;
-
-export type SettleOutcome = { readonly kind: 'granted' } | { readonly kind: 'refused' } | Failed;
+type Failed = { readonly kind: 'failed'; readonly error: string };
 
 export type NextLease = z.infer<typeof claimNextResult>['leases'][number];
-export type ClaimNextOutcome = { readonly kind: 'granted'; readonly leases: readonly NextLease[] } | Failed;
+export type ClaimNextReply = { readonly kind: 'granted'; readonly leases: readonly NextLease[] } | Failed;
 
 export interface WorkClientOptions {
   readonly peers: Peers;
   readonly instance: string;
-  /** Deadline of each call, ms. Default 5 s; renewals should pass less than their lease has left. */
-  readonly timeoutMs?: number;
-}
-
-/** Per-call settings. */
-export interface WorkCall extends WorkIdentity {
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
+  /** `K/N`; null when unsharded, and then absent from `_meta`. */
+  readonly shard: string | null;
 }
 
 /**
  * The work.* tools of a coordination server, typed. No method rejects: a transport failure, an
- * `isError` result and an answer of the wrong shape are all `failed`, never a grant.
+ * `isError` result and an answer of the wrong shape are all `failed`, never a grant and never a
+ * refusal. `_meta` is what section 9 of the contract lists, and nothing else.
  */
-export class WorkClient {
+export class WorkClient implements LeaseCalls {
   constructor(private readonly options: WorkClientOptions) {}
 
-  async claim(
-    server: string,
-    call: WorkCall & { readonly item: string; readonly ttlMs: number },
-  ): Promise<ClaimOutcome> {
-    const args = { item: call.item, ttl_ms: call.ttlMs };
-    const answer = await this.call(server, 'work.claim', args, call, claimResult);
+  async claim(target: ClaimTarget, deadlineMs: number): Promise<ClaimReply> {
+    const args = { item: target.item, ttl_ms: target.ttlMs };
+    const answer = await this.call(target, 'work.claim', args, deadlineMs, claimResult);
     if (answer.kind === 'failed') return answer;
     const { value } = answer;
     if (!value.granted) return { kind: 'lost', heldBy: value.held_by };
@@ -80,81 +49,79 @@ export class WorkClient {
       leaseId: value.lease_id,
       expiresInMs: value.expires_in_ms,
       fencingToken: value.fencing_token ?? null,
-      attempt: value.attempt ?? null,
     };
   }
 
-  async renew(
-    server: string,
-    call: WorkCall & { readonly leaseId: string; readonly ttlMs: number },
-  ): Promise<RenewOutcome> {
-    const args = { lease_id: call.leaseId, ttl_ms: call.ttlMs };
-    const answer = await this.call(server, 'work.renew', args, call, renewResult);
+  async renew(target: ClaimTarget, leaseId: string, deadlineMs: number): Promise<LeaseReply> {
+    const args = { lease_id: leaseId, ttl_ms: target.ttlMs };
+    const answer = await this.call(target, 'work.renew', args, deadlineMs, renewResult);
     if (answer.kind === 'failed') return answer;
     if (!answer.value.ok) return { kind: 'refused' };
-    return { kind: 'granted', expiresInMs: answer.value.expires_in_ms ?? null };
+    const expiresInMs = answer.value.expires_in_ms;
+    return expiresInMs === undefined ? { kind: 'ok' } : { kind: 'ok', expiresInMs };
   }
 
-  async ack(
-    server: string,
-    call: WorkCall & { readonly leaseId: string; readonly result?: unknown },
-  ): Promise<SettleOutcome> {
-    const args = { lease_id: call.leaseId, ...(call.result === undefined ? {} : { result: call.result }) };
-    const answer = await this.call(server, 'work.ack', args, call, ackResult);
-    return answer.kind === 'failed' ? answer : { kind: answer.value.ok ? 'granted' : 'refused' };
+  async ack(target: ClaimTarget, leaseId: string, result: string, deadlineMs: number): Promise<LeaseReply> {
+    return this.settle(target, 'work.ack', { lease_id: leaseId, result }, deadlineMs, ackResult);
   }
 
   async release(
-    server: string,
-    call: WorkCall & { readonly leaseId: string; readonly reason: string },
-  ): Promise<SettleOutcome> {
-    const args = { lease_id: call.leaseId, reason: call.reason };
-    const answer = await this.call(server, 'work.release', args, call, releaseResult);
-    return answer.kind === 'failed' ? answer : { kind: answer.value.ok ? 'granted' : 'refused' };
+    target: ClaimTarget,
+    leaseId: string,
+    reason: string,
+    deadlineMs: number,
+  ): Promise<LeaseReply> {
+    return this.settle(target, 'work.release', { lease_id: leaseId, reason }, deadlineMs, releaseResult);
   }
 
-  /** Pull-style claiming, for activation workers. */
+  /** Pull-style claiming: takes up to `max` ready items, whatever they are. */
   async claimNext(
     server: string,
-    call: Omit<WorkCall, 'claimKey'> & {
+    request: {
       readonly ttlMs: number;
       readonly kinds?: readonly string[];
       readonly tenants?: readonly string[];
       readonly max?: number;
+      readonly traceparent: string;
     },
-  ): Promise<ClaimNextOutcome> {
+    deadlineMs: number,
+  ): Promise<ClaimNextReply> {
+    const { ttlMs, kinds, tenants, max, traceparent } = request;
     const args = {
-      ttl_ms: call.ttlMs,
-      ...(call.kinds === undefined ? {} : { kinds: call.kinds }),
-      ...(call.tenants === undefined ? {} : { tenants: call.tenants }),
-      ...(call.max === undefined ? {} : { max: call.max }),
+      ttl_ms: ttlMs,
+      ...(kinds === undefined ? {} : { kinds }),
+      ...(tenants === undefined ? {} : { tenants }),
+      ...(max === undefined ? {} : { max }),
     };
-    const answer = await this.call(
-      server,
-      'work.claim_next',
-      args,
-      { ...call, claimKey: null },
-      claimNextResult,
-    );
+    const about = { server, claimKey: null, traceparent };
+    const answer = await this.call(about, 'work.claim_next', args, deadlineMs, claimNextResult);
     return answer.kind === 'failed' ? answer : { kind: 'granted', leases: answer.value.leases };
   }
 
-  private async call<T extends z.ZodType>(
-    server: string,
+  private async settle(
+    target: ClaimTarget,
     tool: string,
     args: Record<string, unknown>,
-    call: Omit<WorkCall, 'claimKey'> & { readonly claimKey: string | null },
+    deadlineMs: number,
+    schema: typeof ackResult,
+  ): Promise<LeaseReply> {
+    const answer = await this.call(target, tool, args, deadlineMs, schema);
+    if (answer.kind === 'failed') return answer;
+    return answer.value.ok ? { kind: 'ok' } : { kind: 'refused' };
+  }
+
+  private async call<T extends z.ZodType>(
+    about: About,
+    tool: string,
+    args: Record<string, unknown>,
+    deadlineMs: number,
     schema: T,
   ): Promise<{ readonly kind: 'answered'; readonly value: z.infer<T> } | Failed> {
-    const peer = this.options.peers.get(server);
-    if (peer === undefined) return failed(tool, `no MCP server is named ${server}`);
+    const peer = this.options.peers.get(about.server);
+    if (peer === undefined) return failed(tool, `no MCP server is named ${about.server}`);
     let result: CallResult;
     try {
-      result = await peer.callTool(tool, args, {
-        timeoutMs: call.timeoutMs ?? this.options.timeoutMs ?? 5_000,
-        meta: this.meta(call),
-        ...(call.signal === undefined ? {} : { signal: call.signal }),
-      });
+      result = await peer.callTool(tool, args, { timeoutMs: deadlineMs, meta: this.meta(about) });
     } catch (error) {
       return failed(tool, errorMessage(error));
     }
@@ -164,16 +131,13 @@ export class WorkClient {
     return { kind: 'answered', value: parsed.data };
   }
 
-  private meta(call: {
-    readonly claimKey: string | null;
-    readonly shard: string | null;
-    readonly traceparent: string;
-  }): Record<string, string> {
+  private meta({ claimKey, traceparent }: About): Record<string, string> {
+    const { instance, shard } = this.options;
     return {
-      ...(call.claimKey === null ? {} : { [META.CLAIM_KEY]: call.claimKey }),
-      [META.INSTANCE]: this.options.instance,
-      ...(call.shard === null ? {} : { [META.SHARD]: call.shard }),
-      [META.TRACEPARENT]: call.traceparent,
+      ...(claimKey === null ? {} : { [META.CLAIM_KEY]: claimKey }),
+      [META.INSTANCE]: instance,
+      ...(shard === null ? {} : { [META.SHARD]: shard }),
+      [META.TRACEPARENT]: traceparent,
     };
   }
 }
