@@ -42,7 +42,7 @@ function unknownKey(path: TreePath, key: string): string {
 
 /** The full path of a key that exists, only not here. */
 function elsewhere(key: string): string | null {
-  return allKeys().find((path) => path.split('.').at(-1) === key) ?? null;
+  return allKeys().find(({ path }) => path.split('.').at(-1) === key)?.path ?? null;
 }
 
 /** `mcp.servers[0].name`. */

@@ -79,7 +79,7 @@ export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
     problems.add({
       code: 'NOT_IMPLEMENTED',
       where: name,
-      message: `${dotted(path)} (${feature}) is not implemented in this build`,
+      message: `${dotted(path)} is not implemented in this build (feature ${feature})`,
     });
   }
   problems.throwIfAny();

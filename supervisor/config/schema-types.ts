@@ -30,7 +30,7 @@ export function choice<const T extends readonly [string, ...string[]]>(values: T
 export function flag() {
   const error = expected('true or false');
   return z
-    .union([z.boolean(), z.string().regex(/^(true|false|yes|no|on|off|1|0)$/i)], { error })
+    .union([z.boolean(), z.string().regex(/^(true|false|yes|no|on|off|1|0)$/i, { error })], { error })
     .transform((value) => (typeof value === 'boolean' ? value : /^(true|yes|on|1)$/i.test(value)));
 }
 
@@ -40,7 +40,13 @@ export function count(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER
     maximum === Number.MAX_SAFE_INTEGER ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`;
   const error = expected(`a whole number ${bounds}`);
   return z
-    .union([z.int().min(minimum).max(maximum), z.string().regex(/^\d+$/)], { error })
+    .union(
+      [
+        z.int({ error }).min(minimum, { error }).max(maximum, { error }),
+        z.string().regex(/^\d+$/, { error }),
+      ],
+      { error },
+    )
     .transform((value, context) => {
       const number = Number(value);
       if (number >= minimum && number <= maximum) return number;
@@ -53,7 +59,9 @@ export function count(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER
 export function fraction() {
   const error = expected('a number between 0 and 1, both excluded');
   return z
-    .union([z.number().gt(0).lt(1), z.string().regex(/^0?\.\d+$/)], { error })
+    .union([z.number().gt(0, { error }).lt(1, { error }), z.string().regex(/^0?\.\d+$/, { error })], {
+      error,
+    })
     .transform((value, context) => {
       const number = Number(value);
       if (number > 0 && number < 1) return number;
@@ -70,7 +78,9 @@ export function fraction() {
 export function duration(minimum = 0) {
   const error = expected('a duration such as 250ms, 30s, 5m, 4h or a number of seconds');
   return z
-    .union([z.number().min(0), z.string().regex(new RegExp(DURATION_PATTERN))], { error })
+    .union([z.number().min(0, { error }), z.string().regex(new RegExp(DURATION_PATTERN), { error })], {
+      error,
+    })
     .transform((value, context) => {
       const ms = parseDuration(value);
       if (ms !== null && ms >= minimum) return ms;
@@ -84,7 +94,9 @@ export function duration(minimum = 0) {
 export function bytes() {
   const error = expected('a size such as 512M, 2G or a number of bytes');
   return z
-    .union([z.int().min(1), z.string().regex(new RegExp(BYTES_PATTERN))], { error })
+    .union([z.int({ error }).min(1, { error }), z.string().regex(new RegExp(BYTES_PATTERN), { error })], {
+      error,
+    })
     .transform((value, context) => {
       const size = parseBytes(value);
       if (size !== null && size >= 1) return size;

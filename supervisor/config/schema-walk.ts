@@ -15,17 +15,38 @@ export function keysAt(path: readonly (string | number)[]): string[] {
   return here === undefined ? [] : Object.keys(shapeOf(here) ?? {});
 }
 
-/** Dotted paths of every key, lists left out of the path (`routes.match`). */
-export function allKeys(schema: Schema = configSchema, prefix = ''): string[] {
+/** A key of the configuration and what stands in the schema for it. */
+export interface SchemaKey {
+  /** Dotted, `[]` after a list: `routes[].match`. */
+  readonly path: string;
+  readonly schema: Schema;
+}
+
+/** Every key, mappings before what is in them. */
+export function allKeys(schema: Schema = configSchema, prefix = ''): SchemaKey[] {
   const shape = shapeOf(schema);
   if (shape === null) {
     const element = elementOf(schema);
-    return element === undefined ? [] : allKeys(element, prefix);
+    return element === undefined ? [] : allKeys(element, `${prefix.slice(0, -1)}[].`);
   }
   return Object.entries(shape).flatMap(([key, inner]) => [
-    `${prefix}${key}`,
+    { path: `${prefix}${key}`, schema: inner },
     ...allKeys(inner, `${prefix}${key}.`),
   ]);
+}
+
+/** What the schema says of each key, by dotted key. */
+export function keyDescriptions(): ReadonlyMap<string, string> {
+  return new Map(allKeys().map(({ path, schema }) => [path, describe(schema)]));
+}
+
+/** The description of a key, wherever it stands under defaults and transforms. */
+export function describe(schema: Schema): string {
+  const own = (schema as z.ZodType).description;
+  if (own !== undefined) return own;
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  if ('innerType' in def) return describe(def.innerType);
+  return def.type === 'pipe' ? describe(def.in) : '';
 }
 
 /** The schema without defaults, optionality and transforms. */

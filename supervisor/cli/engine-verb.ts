@@ -1,0 +1,70 @@
+import type { Command } from 'commander';
+import { AgentdError } from '../../protocol/errors.ts';
+import type { Mode } from '../config/config.ts';
+import type { FlagValues } from '../config/flag-layers.ts';
+import { type DescribeFlag, engineCommand, givenFlags } from './engine-command.ts';
+import { addOverview, VERBS } from './help-text.ts';
+import type { Host, VerbAction } from './host.ts';
+
+/** The verb `supervise`, the verb `run`, or null for agentd without a verb. */
+export function engineVerb(
+  verb: 'supervise' | 'run' | null,
+  run: (action: VerbAction) => void,
+  describe?: DescribeFlag,
+): Command {
+  const command = engineCommand(verb ?? 'agentd', describe);
+  const defaultMode: Mode = verb === 'supervise' ? 'reactive' : 'once';
+  if (verb === null) addOverview(command).option('-V, --version', 'Print the version and exit.');
+  else command.description(VERBS[verb]);
+  if (verb === 'run') command.argument('[instruction]', 'What the agent is to do.');
+  return command.action((...given: unknown[]) => {
+    const [instruction] = given;
+    const flags = withInstruction(givenFlags(command), typeof instruction === 'string' ? instruction : null);
+    run((host) => runEngine(flags, defaultMode, host));
+  });
+}
+
+function withInstruction(flags: FlagValues, instruction: string | null): FlagValues {
+  if (instruction === null) return flags;
+  if (flags['--instruction'] !== undefined) {
+    throw new AgentdError('USAGE', 'the instruction is given twice, as an argument and with --instruction');
+  }
+  return { ...flags, '--instruction': instruction };
+}
+
+async function runEngine(flags: FlagValues, defaultMode: Mode, host: Host): Promise<number> {
+  if (flags['--version'] === true) {
+    const { agentdVersion } = await import('./version.ts');
+    host.stdout.write(`${agentdVersion()}\n`);
+    return 0;
+  }
+  if (flags['--config-schema'] === true) {
+    const { configJsonSchema } = await import('../config/json-schema.ts');
+    return print(configJsonSchema(), host);
+  }
+  const { loadConfig } = await import('../config/load.ts');
+  const describeOnly = flags['--capabilities'] === true;
+  const { config, warnings, sources } = await loadConfig({
+    flags,
+    env: host.env,
+    cwd: host.cwd,
+    defaultMode,
+    terminal: host.stderr.isTTY === true,
+    describeOnly,
+  });
+  if (describeOnly) {
+    const { describeCapabilities } = await import('./describe.ts');
+    return print(await describeCapabilities(config), host);
+  }
+  if (flags['--validate-config'] === true) {
+    const { effectiveConfig } = await import('../config/effective.ts');
+    return print({ valid: true, warnings, sources, config: effectiveConfig(config) }, host);
+  }
+  const { runSupervisor } = await import('../compose.ts');
+  return runSupervisor(config, warnings, host);
+}
+
+function print(document: unknown, host: Host): number {
+  host.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  return 0;
+}

@@ -1,0 +1,32 @@
+import type { Command } from 'commander';
+import { EXIT_CODE_TABLE } from '../../protocol/exit-codes.ts';
+
+/** The verbs and what they do, for help and for suggestions. */
+export const VERBS = {
+  supervise: 'Watch resources and hand each change to a supervised child (mode reactive by default).',
+  run: 'Run the agent once: agentd run "What to do" --intelligence URL.',
+  coordinate: 'Serve the ledger that grants leases to supervisors.',
+  inbox: 'Serve a folder as subscribable MCP resources.',
+  work: 'Submit and inspect work at a coordination server.',
+} as const;
+export type Verb = keyof typeof VERBS;
+
+/** Adds the verbs in front of the flags and the exit codes after them. */
+export function addOverview(command: Command): Command {
+  const verbs = Object.entries(VERBS).map(([verb, text]) => `  ${verb.padEnd(12)}${text}`);
+  const intro = [
+    'Supervises AI agents. Without a verb the flags below drive the same engine, in mode once.',
+    '',
+    'Verbs (agentd VERB --help for each):',
+    ...verbs,
+  ];
+  return command.description(intro.join('\n'));
+}
+
+/** The exit codes, for the end of every help page. */
+export function exitCodeHelp(): string {
+  const rows = EXIT_CODE_TABLE.map(
+    ({ code, name, when }) => `  ${String(code).padEnd(5)}${name.padEnd(19)}${when}`,
+  );
+  return ['', 'Exit codes:', ...rows].join('\n');
+}

@@ -1,0 +1,9 @@
+import { keyDescriptions } from '../config/schema-walk.ts';
+import type { EngineFlag } from './engine-command.ts';
+
+/** The text of a flag in `--help`: what the schema says of its key, and its variable. */
+export function describeFlag(flag: EngineFlag): string {
+  const text = 'help' in flag ? flag.help : (keyDescriptions().get(flag.key) ?? '');
+  const [variable] = flag.env ?? [];
+  return variable === undefined ? text : `${text} [${variable}]`;
+}

@@ -1,0 +1,118 @@
+import { type Command, CommanderError } from 'commander';
+import { AgentdError } from '../../protocol/errors.ts';
+import { VERBS, type Verb } from './help-text.ts';
+import type { Host, VerbAction } from './host.ts';
+
+/**
+ * The command line: `agentd VERB …`, or `agentd --flags` for the engine itself. Only the verb that
+ * is asked for is loaded.
+ */
+
+/** What a verb module provides. */
+type VerbCommand = (run: (action: VerbAction) => void) => Command;
+
+/**
+ * Runs what the arguments ask for and resolves to the exit code.
+ *
+ * @param args without the program and script names
+ * @throws AgentdError to be printed for people
+ */
+export async function runProgram(args: readonly string[], host: Host): Promise<number> {
+  const [first] = args;
+  if (first === undefined || first.startsWith('-')) return runEngineVerb(null, args, host);
+  if (first === 'help') return runHelp(args.slice(1), host);
+  if (first === 'version') return printVersion(host);
+  if (!isVerb(first)) throw await unknownVerb(first);
+  const rest = args.slice(1);
+  if (first === 'supervise' || first === 'run') return runEngineVerb(first, rest, host);
+  return runCommand(await loadVerb(first), rest, host);
+}
+
+function isVerb(name: string): name is Verb {
+  return Object.hasOwn(VERBS, name);
+}
+
+async function unknownVerb(name: string): Promise<AgentdError> {
+  const { didYouMean } = await import('../config/suggest.ts');
+  const verbs = Object.keys(VERBS);
+  return new AgentdError('USAGE', `there is no verb ${JSON.stringify(name)}${didYouMean(name, verbs)}`, {
+    remedy: `The verbs are ${verbs.join(', ')}; see \`agentd --help\`.`,
+  });
+}
+
+async function printVersion(host: Host): Promise<number> {
+  const { agentdVersion } = await import('./version.ts');
+  host.stdout.write(`${agentdVersion()}\n`);
+  return 0;
+}
+
+async function runHelp([verb]: readonly string[], host: Host): Promise<number> {
+  return runProgram(verb === undefined ? ['--help'] : [verb, '--help'], host);
+}
+
+async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbCommand> {
+  switch (verb) {
+    case 'coordinate':
+      return (await import('./coordinate.ts')).coordinateCommand;
+    case 'inbox':
+      return (await import('./inbox.ts')).inboxCommand;
+    case 'work':
+      return (await import('./work.ts')).workCommand;
+  }
+}
+
+async function runEngineVerb(
+  verb: 'supervise' | 'run' | null,
+  args: readonly string[],
+  host: Host,
+): Promise<number> {
+  const { engineVerb } = await import('./engine-verb.ts');
+  const help = args.includes('--help') || args.includes('-h');
+  const describe = help ? (await import('./option-help.ts')).describeFlag : undefined;
+  const { inEngine } = await import('./config-invalid.ts');
+  return inEngine(args, host, () => runCommand((run) => engineVerb(verb, run, describe), args, host));
+}
+
+/** Parses the arguments of one verb and runs its action. */
+async function runCommand(build: VerbCommand, args: readonly string[], host: Host): Promise<number> {
+  const { exitCodeHelp } = await import('./help-text.ts');
+  let action: VerbAction | null = null;
+  const command = build((chosen) => {
+    action = chosen;
+  });
+  command.name(command.name() === 'agentd' ? 'agentd' : `agentd ${command.name()}`);
+  if (command.commands.length === 0) command.addHelpText('after', exitCodeHelp());
+  prepare(command, host);
+  try {
+    await command.parseAsync([...args], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return 0;
+    throw usageError(error);
+  }
+  const chosen = action as VerbAction | null;
+  if (chosen !== null) return chosen(host);
+  host.stderr.write(command.helpInformation());
+  return 2;
+}
+
+/** Neither writes nor exits by itself: help goes to stdout, mistakes become errors of ours. */
+function prepare(command: Command, host: Host): void {
+  command.exitOverride().configureOutput({
+    writeOut: (text) => host.stdout.write(text),
+    writeErr: () => undefined,
+    getOutHelpWidth: () => host.stdout.columns ?? 100,
+    getErrHelpWidth: () => host.stderr.columns ?? 100,
+  });
+  for (const inner of command.commands) prepare(inner, host);
+}
+
+function usageError(error: CommanderError): AgentdError {
+  if (error.code === 'commander.help') {
+    return new AgentdError('USAGE', 'the verb needs an argument', { remedy: 'See its --help.' });
+  }
+  const [message = '', ...hints] = error.message.split('\n');
+  const text = message.replace(/^error: /, '');
+  const hint = hints.map((line) => ` ${line.replace('Did you mean', 'did you mean')}`).join('');
+  return new AgentdError('USAGE', `${text}${hint}`, { cause: error });
+}
