@@ -1,4 +1,5 @@
 import { AgentdError, errorMessage } from '../protocol/errors.ts';
+import { AGENT_VERSION } from '../protocol/versions.ts';
 import type { Host } from './cli/host.ts';
 import { flushOutput } from './cli/output.ts';
 import { SignalDesk } from './cli/signals.ts';
@@ -41,9 +42,8 @@ async function main(args: readonly string[]): Promise<void> {
 
 async function run(args: readonly string[]): Promise<number> {
   if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
-    // The command line is not even loaded for this.
-    const { agentdVersion } = await import('./cli/version.ts');
-    process.stdout.write(`${agentdVersion()}\n`);
+    // Nothing of the command line needs to be loaded for this.
+    process.stdout.write(`${AGENT_VERSION}\n`);
     return 0;
   }
   const { runProgram } = await import('./cli/program.ts');

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
+import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { Mode } from '../config/config.ts';
 import type { FlagValues } from '../config/flag-layers.ts';
 import { type DescribeFlag, engineCommand, givenFlags } from './engine-command.ts';
@@ -34,8 +35,7 @@ function withInstruction(flags: FlagValues, instruction: string | null): FlagVal
 
 async function runEngine(flags: FlagValues, defaultMode: Mode, host: Host): Promise<number> {
   if (flags['--version'] === true) {
-    const { agentdVersion } = await import('./version.ts');
-    host.stdout.write(`${agentdVersion()}\n`);
+    host.stdout.write(`${AGENT_VERSION}\n`);
     return 0;
   }
   if (flags['--config-schema'] === true) {

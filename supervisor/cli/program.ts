@@ -21,7 +21,6 @@ export async function runProgram(args: readonly string[], host: Host): Promise<n
   const [first] = args;
   if (first === undefined || first.startsWith('-')) return runEngineVerb(null, args, host);
   if (first === 'help') return runHelp(args.slice(1), host);
-  if (first === 'version') return printVersion(host);
   if (!isVerb(first)) throw await unknownVerb(first);
   const rest = args.slice(1);
   if (first === 'supervise' || first === 'run') return runEngineVerb(first, rest, host);
@@ -38,12 +37,6 @@ async function unknownVerb(name: string): Promise<AgentdError> {
   return new AgentdError('USAGE', `there is no verb ${JSON.stringify(name)}${didYouMean(name, verbs)}`, {
     remedy: `The verbs are ${verbs.join(', ')}; see \`agentd --help\`.`,
   });
-}
-
-async function printVersion(host: Host): Promise<number> {
-  const { agentdVersion } = await import('./version.ts');
-  host.stdout.write(`${agentdVersion()}\n`);
-  return 0;
 }
 
 async function runHelp([verb]: readonly string[], host: Host): Promise<number> {
