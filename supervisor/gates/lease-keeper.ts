@@ -83,6 +83,7 @@ const CLAIM_ATTEMPTS = 3;
 /** Carries out what the lease machine decides: the calls, the timers, the log lines. */
 export class LeaseKeeper {
   private readonly entries = new Map<string, Entry>();
+  private readonly waiters = new Set<() => void>();
   /** While draining, the most a release may take, ms. */
   private releaseDeadlineMs = LONGEST_CALL_MS;
 
@@ -98,6 +99,24 @@ export class LeaseKeeper {
   /** Items whose lease is still open, for a drain that has to say what it could not give back. */
   open(): { readonly item: string; readonly state: LeaseState['state'] }[] {
     return [...this.entries.values()].map((entry) => ({ item: entry.target.item, state: entry.state.state }));
+  }
+
+  /** Resolves when no claim is offered (or, with `all`, open), at the latest after `budgetMs`. */
+  async settled(which: 'offered' | 'all', budgetMs: number): Promise<void> {
+    const left = (): number => (which === 'all' ? this.entries.size : this.offered);
+    if (left() === 0) return;
+    await new Promise<void>((resolve) => {
+      const finish = (): void => {
+        clearTimeout(timer);
+        this.waiters.delete(check);
+        resolve();
+      };
+      const check = (): void => {
+        if (left() === 0) finish();
+      };
+      const timer = setTimeout(finish, budgetMs);
+      this.waiters.add(check);
+    });
   }
 
   /** Asks for a lease. The answer arrives as `lease.start` or `lease.ended`. */
@@ -139,6 +158,7 @@ export class LeaseKeeper {
     entry.state = step.state;
     this.tell(entry, before, event);
     for (const effect of step.effects) this.apply(id, entry, effect);
+    for (const check of [...this.waiters]) check();
   }
 
   private apply(id: string, entry: Entry, effect: LeaseEffect): void {

@@ -26,7 +26,7 @@ export function compileShardKey(config: ShardKeyConfig): ShardKey {
       return (uri) => uri;
     case 'segment': {
       const pattern = segmentPattern(config.template, config.name);
-      return (uri) => pattern.exec(uri)?.groups?.['key'] ?? uri;
+      return (uri) => pattern.exec(uri)?.groups?.key ?? uri;
     }
     case 'regex': {
       const pattern = new RegExp(config.pattern, 'u');

@@ -12,8 +12,8 @@ export type SupervisorEvent =
   | { readonly type: 'pump' }
   /** A clock fired (interval or cron); `key` names the tick. */
   | { readonly type: 'clock'; readonly key: string }
-  /** The next iteration of a loop, or a session after its backoff. */
-  | { readonly type: 'retry'; readonly what: string }
+  /** The root run is due: at the start, or the next iteration of a loop. */
+  | { readonly type: 'root.due' }
   /** An item held by somebody else may be free by now. */
   | { readonly type: 'revisit'; readonly server: string; readonly uri: string }
   /** A resource has been looked at, for a claim key that depends on it. */

@@ -30,6 +30,8 @@ export interface SupervisorParts {
   readonly drain: Drain;
   readonly budget: TokenBudget;
   readonly post: (event: SupervisorEvent) => void;
+  /** A run is over: what was kept for it elsewhere may go. */
+  readonly runEnded: (runId: string) => void;
   /** Tells the health thread; `reasons` is empty when ready. */
   readonly readiness: (state: ReadinessFacts) => void;
 }
@@ -63,6 +65,13 @@ export class Supervisor {
       lameDuck: this.lameDuck,
       budgetRemaining: this.parts.budget.remaining,
     };
+  }
+
+  /** Distinct URIs watched on all servers. */
+  get watched(): number {
+    let count = 0;
+    for (const active of this.subscriptions.values()) count += active;
+    return count;
   }
 
   mayStart(): boolean {
@@ -111,7 +120,7 @@ export class Supervisor {
         parts.log.info('trigger.fired', { trigger: event.key });
         parts.rootRuns.trigger();
         return;
-      case 'retry':
+      case 'root.due':
         parts.rootRuns.trigger();
         return;
       case 'revisit':
@@ -179,6 +188,7 @@ export class Supervisor {
     const { parts } = this;
     switch (message.type) {
       case 'run.started':
+        parts.reactions.onRunStarted(message.runId, message.agentPath);
         return;
       case 'session.turn':
         parts.sessions.onTurn(message.runId);
@@ -191,6 +201,7 @@ export class Supervisor {
   private onSettled(outcome: RunOutcome): void {
     const { parts } = this;
     parts.budget.record(outcome.usage);
+    parts.runEnded(outcome.runId);
     if (parts.reactions.owns(outcome.runId)) parts.reactions.onRunSettled(outcome);
     else if (parts.sessions.owns(outcome.runId)) parts.sessions.onSettled(outcome, this.draining);
     else if (parts.rootRuns.owns(outcome.runId)) parts.rootRuns.onSettled(outcome);
@@ -223,9 +234,7 @@ export class Supervisor {
     metrics.set('agent_reaction_lag_ms', Math.round(intake.lag(clock.now())));
     metrics.set('agent_saturation', capacity === 0 ? 0 : Math.min(1, inflight / capacity));
     metrics.set('agent_active_subagents', children.active);
-    let subscriptions = 0;
-    for (const count of this.subscriptions.values()) subscriptions += count;
-    metrics.set('agent_subscriptions_active', subscriptions);
+    metrics.set('agent_subscriptions_active', this.watched);
     if (budget.remaining !== null) metrics.set('agent_budget_tokens_remaining', budget.remaining);
   }
 }

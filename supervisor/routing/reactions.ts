@@ -179,6 +179,20 @@ export class Reactions {
     this.launch(id, this.deps.traceparent());
   }
 
+  /** The child has begun: the reaction's lag is from the notification to here. */
+  onRunStarted(id: string, agentPath: string): void {
+    const reaction = this.reactions.get(id);
+    if (reaction === undefined) return;
+    this.deps.log.info('trigger.fired', {
+      server: reaction.server,
+      uri: reaction.uri,
+      route: reaction.lane.route.config.name,
+      reaction: id,
+      subagent: agentPath,
+      lag_ms: Math.round((this.deps.clock.now() - reaction.since) * 10) / 10,
+    });
+  }
+
   onLeaseStop(id: string, cause: 'lease_lost' | 'lease_expired', withinMs: number): void {
     if (this.reactions.get(id)?.stage === 'running') this.deps.children.stop(id, cause, withinMs);
   }

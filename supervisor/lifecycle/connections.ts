@@ -1,0 +1,124 @@
+import type { ToolDescriptor } from '../../protocol/frames.ts';
+import { AGENT_VERSION } from '../../protocol/versions.ts';
+import type { CallTool } from '../children/run.ts';
+import type { Config } from '../config/config.ts';
+import type { LeaseCalls } from '../gates/lease-keeper.ts';
+import type { PeerMessage, ResourceInfo } from '../mcp/peers.ts';
+import type { Clock } from '../reactor/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+/** What the rest of the supervisor needs of its MCP connections. */
+export interface Connections {
+  /** @throws AgentdError MCP_UNAVAILABLE (exit 6), COORDINATION_WITHOUT_WORK_TOOLS (exit 2) */
+  start(): Promise<void>;
+  readonly callTool: CallTool;
+  readonly calls: LeaseCalls;
+  tools(): readonly ToolDescriptor[];
+  describe(server: string, uri: string): Promise<ResourceInfo | null>;
+  /** The run is over: what was kept for its calls may go. */
+  forget(runId: string): void;
+  disarm(): void;
+  close(budgetMs: number): Promise<void>;
+}
+
+interface ConnectionsInput {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly instance: string;
+  readonly emit: (message: PeerMessage) => void;
+}
+
+/** Longest look at a resource before its claim, ms. */
+const DESCRIBE_MS = 10_000;
+
+/** A run without MCP servers loads nothing of MCP: a one-shot's start is measured in milliseconds. */
+export async function connections(input: ConnectionsInput): Promise<Connections> {
+  return input.config.mcpServers.length === 0 ? NONE : connected(input);
+}
+
+async function connected({
+  config,
+  clock,
+  log,
+  metrics,
+  instance,
+  emit,
+}: ConnectionsInput): Promise<Connections> {
+  const { PeerSet } = await import('../mcp/peer-set.ts');
+  const { createToolBroker } = await import('../mcp/tool-broker.ts');
+  const { WorkClient } = await import('../mcp/work-client.ts');
+  const { requireTools, toolsForStyle } = await import('../mcp/required-tools.ts');
+  const { shard, routes } = config;
+  const peers = new PeerSet({
+    servers: config.mcpServers,
+    clock,
+    log,
+    metrics,
+    emit,
+    instance,
+    version: AGENT_VERSION,
+    tlsCa: config.tlsCa,
+  });
+  const broker = createToolBroker({
+    peers,
+    log,
+    metrics,
+    clock,
+    instance,
+    logContent: config.observability.logContent,
+  });
+  for (const route of routes) {
+    const servers = route.server === null ? config.mcpServers.map(({ name }) => name) : [route.server];
+    const coordinators = new Set(routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
+    for (const server of servers) {
+      // A route on any server listens to the sources, not to the server it claims from.
+      if (route.server === null && coordinators.has(server) && servers.length > 1) continue;
+      peers.watch(server, route.match);
+    }
+  }
+  return {
+    start: async () => {
+      await peers.start();
+      for (const { claim } of routes) {
+        if (claim !== null) requireTools(peers, claim.server, toolsForStyle(claim.style));
+      }
+    },
+    callTool: broker.call,
+    calls: new WorkClient({
+      peers,
+      instance,
+      shard: shard.count > 1 ? `${shard.index}/${shard.count}` : null,
+    }),
+    tools: () => peers.tools(),
+    describe: async (server, uri) => {
+      const peer = peers.get(server);
+      if (peer === undefined) return null;
+      return (await peer.readResource(uri, { timeoutMs: DESCRIBE_MS })).info;
+    },
+    forget: (runId) => broker.forget(runId),
+    disarm: () => peers.disarm(),
+    close: (budgetMs) => peers.close(budgetMs),
+  };
+}
+
+const NOT_CONNECTED = { kind: 'failed', error: 'no MCP server is configured' } as const;
+
+/** No servers: nothing to connect to and nothing to call. */
+const NONE: Connections = {
+  start: () => Promise.resolve(),
+  callTool: () => Promise.resolve({ text: 'No tools are configured.', is_error: true }),
+  calls: {
+    claim: () => Promise.resolve(NOT_CONNECTED),
+    renew: () => Promise.resolve(NOT_CONNECTED),
+    ack: () => Promise.resolve(NOT_CONNECTED),
+    release: () => Promise.resolve(NOT_CONNECTED),
+  },
+  tools: () => [],
+  describe: () => Promise.resolve(null),
+  forget: () => undefined,
+  disarm: () => undefined,
+  close: () => Promise.resolve(),
+};

@@ -1,0 +1,119 @@
+import picomatch from 'picomatch';
+import type { ModelBlock, RunLimits, ToolDescriptor } from '../../protocol/frames.ts';
+import type { RunSpec } from '../children/run.ts';
+import type { Config, RouteConfig } from '../config/config.ts';
+import { readSecret } from '../config/secret.ts';
+
+/** Tools of a coordination server that claim routes call; a run has no business with them. */
+const WORK_TOOL = /^(work\.|lease\.)/;
+
+/** Writes the specification of each run from the configuration and what is connected now. */
+export class RunFactory {
+  private readonly scopes = new Map<RouteConfig, (name: string) => boolean>();
+  private readonly coordinators: ReadonlySet<string>;
+
+  /** @param tools every tool of every live server, asked for each run */
+  constructor(
+    private readonly config: Config,
+    private readonly tools: () => readonly ToolDescriptor[],
+  ) {
+    this.coordinators = new Set(config.routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
+  }
+
+  /** The root task of `once`, `loop` and `schedule`. */
+  root(runId: string, traceparent: string): RunSpec {
+    const { instruction, outputContract } = this.config;
+    return {
+      runId,
+      kind: 'run',
+      instruction: instruction ?? '',
+      event: null,
+      tools: this.scope(null),
+      limits: this.limits(),
+      outputContract,
+      traceparent,
+      route: null,
+    };
+  }
+
+  /** One reaction on a spawn route. */
+  reaction(
+    route: RouteConfig,
+    run: {
+      readonly runId: string;
+      readonly server: string;
+      readonly uri: string;
+      readonly traceparent: string;
+    },
+  ): RunSpec {
+    return {
+      ...this.onRoute(route, run.runId, run.traceparent),
+      kind: 'run',
+      event: { uri: run.uri, server: run.server, sequence: 1 },
+    };
+  }
+
+  /** A warm session behind a continue route. */
+  session(route: RouteConfig, runId: string, traceparent: string): RunSpec {
+    return { ...this.onRoute(route, runId, traceparent), kind: 'session', event: null };
+  }
+
+  private onRoute(route: RouteConfig, runId: string, traceparent: string): Omit<RunSpec, 'kind' | 'event'> {
+    return {
+      runId,
+      instruction: route.instruction ?? this.config.instruction ?? '',
+      tools: this.scope(route),
+      limits: this.limits(),
+      outputContract: route.outputContract ?? this.config.outputContract,
+      traceparent,
+      route: route.name,
+    };
+  }
+
+  /** What a run may call: the route's globs, or everything that is not coordination. */
+  private scope(route: RouteConfig | null): readonly ToolDescriptor[] {
+    const inScope = route === null ? null : this.scopeOf(route);
+    return this.tools().filter((one) =>
+      inScope === null ? !(this.coordinators.has(one.server) && WORK_TOOL.test(one.tool)) : inScope(one.name),
+    );
+  }
+
+  private scopeOf(route: RouteConfig): ((name: string) => boolean) | null {
+    if (route.tools === null) return null;
+    let scope = this.scopes.get(route);
+    if (scope === undefined) {
+      scope = picomatch([...route.tools]);
+      this.scopes.set(route, scope);
+    }
+    return scope;
+  }
+
+  private limits(): RunLimits {
+    const { limits, mcpServers } = this.config;
+    return {
+      max_steps: limits.maxSteps,
+      max_tokens: limits.maxTokens,
+      deadline_ms: limits.deadlineMs,
+      tool_timeout_ms: Math.max(60_000, ...mcpServers.map((server) => server.timeoutMs)),
+    };
+  }
+}
+
+/**
+ * The model block of a child about to start. Tokens are read now, so that a rotated file is picked
+ * up by the next child.
+ *
+ * @throws AgentdError CONFIG_INVALID when a token cannot be read
+ */
+export function modelBlock({ intelligence, tlsCa }: Config): ModelBlock {
+  return {
+    endpoints: intelligence.endpoints.map(({ url, token }) => ({
+      url,
+      ...(token === null ? {} : { token: readSecret(token) }),
+    })),
+    ...(intelligence.model === null ? {} : { model: intelligence.model }),
+    timeout_ms: intelligence.timeoutMs,
+    max_attempts: intelligence.maxAttempts,
+    ...(tlsCa === null ? {} : { tls_ca: tlsCa }),
+  };
+}
