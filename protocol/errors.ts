@@ -68,6 +68,11 @@ export const ERRORS = {
     summary: 'A certificate, key or certificate authority cannot be used.',
     remedy: 'Check that the files exist, are PEM, belong together and are readable by this user.',
   },
+  WORK_ARGUMENTS_INVALID: {
+    kind: 'permanent',
+    summary: 'A work tool was called with arguments it cannot accept.',
+    remedy: 'Correct the named argument; tools/list shows the schema of every tool.',
+  },
   LEDGER_UNAVAILABLE: {
     kind: 'retry',
     summary: 'The database of the coordination server cannot be used.',

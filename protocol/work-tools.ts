@@ -92,6 +92,7 @@ export const submitArguments = z.object({
 });
 export const submitResult = z.looseObject({ work_id: z.string(), created: z.boolean() });
 
+export const statsArguments = z.object({});
 export const statsResult = z.looseObject({
   pending: z.number(),
   claimed: z.number(),

@@ -1,0 +1,25 @@
+import { statSync } from 'node:fs';
+import { AgentdError } from '../../protocol/errors.ts';
+import { readSecret } from '../config/secret.ts';
+
+/**
+ * A token kept in a file, read again whenever the file changes, so that it can rotate without a
+ * restart. It is never stored anywhere else (invariant 9).
+ *
+ * @throws AgentdError SECRET_UNREADABLE, now and at every later reading
+ */
+export function fileToken(path: string): () => string {
+  let seen = '';
+  let token = '';
+  const read = (): string => {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    const mark = stat === undefined ? 'absent' : `${stat.ino}:${stat.mtimeMs}:${stat.size}`;
+    if (mark === seen) return token;
+    token = readSecret({ secret: 'file', path });
+    if (token === '') throw new AgentdError('SECRET_UNREADABLE', `secret file ${path} is empty`);
+    seen = mark;
+    return token;
+  };
+  read();
+  return read;
+}
