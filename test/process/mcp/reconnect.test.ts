@@ -1,0 +1,139 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { FixtureServer } from '../../fixtures/mcp/fixture-server.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import { httpServer, PeerHarness } from '../../helpers/peer-harness.ts';
+
+const THREE = { 'a://1': 'one', 'a://2': 'two', 'a://3': 'three' };
+const servers: FixtureServer[] = [];
+const harnesses: PeerHarness[] = [];
+
+async function fixture(...args: Parameters<typeof FixtureServer.start>): Promise<FixtureServer> {
+  const server = await FixtureServer.start(...args);
+  servers.push(server);
+  return server;
+}
+
+function harness(...args: ConstructorParameters<typeof PeerHarness>): PeerHarness {
+  const made = new PeerHarness(...args);
+  harnesses.push(made);
+  return made;
+}
+
+afterEach(async () => {
+  await Promise.all(harnesses.splice(0).map(({ peers }) => peers.close(2_000)));
+  const left = await Promise.all(
+    servers.splice(0).map(async (server) => {
+      await eventually('the sockets of the closed connections to go', () => server.openSockets === 0);
+      await server.stop();
+      return server.openSockets;
+    }),
+  );
+  expect(left.every((count) => count === 0)).toBe(true);
+});
+
+describe('a connection over Streamable HTTP', () => {
+  it('announces each watched resource once after the start, and each later change once', async () => {
+    const server = await fixture({ resources: THREE });
+    const { peers, ...h } = harness([httpServer('src', server.url)]);
+    const all = harnesses.at(-1);
+    if (all === undefined) throw new Error('no harness');
+    peers.watch('src', 'a://1');
+    peers.watch('src', 'a://2');
+    await peers.start();
+    await all.complete('src');
+    expect([...all.updates].sort()).toEqual(['reread a://1', 'reread a://2']);
+    await server.put('a://2', 'changed');
+    await server.put('a://3', 'not watched');
+    await all.until('the change', () => all.updates.length >= 3);
+    expect(all.updates.slice(2)).toEqual(['notification a://2']);
+    expect(h.values.get('agent_subscriptions_active')).toBe(2);
+  });
+
+  it('re-subscribes and re-reads all three after a restart in which one changed (H15)', async () => {
+    const server = await fixture({ resources: THREE });
+    const h = harness([httpServer('src', server.url)]);
+    for (const uri of Object.keys(THREE)) h.peers.watch('src', uri);
+    await h.peers.start();
+    await h.complete('src');
+    await server.stop();
+    await h.until('the loss', () => h.messages.some(({ type }) => type === 'peer.down'));
+    expect(h.messages.at(-1)).toMatchObject({ type: 'subscriptions', active: 0, complete: false });
+    server.resources.set('a://2', 'changed while nobody listened');
+    const before = h.updates.length;
+    await server.listen();
+    await h.until('the return', () => h.updates.length >= before + 3);
+    await h.complete('src');
+    for (const uri of Object.keys(THREE)) expect(server.count(`subscribe ${uri}`)).toBe(2);
+    expect([...h.updates.slice(before)].sort()).toEqual(['reread a://1', 'reread a://2', 'reread a://3']);
+    expect(h.messages.filter(({ type }) => type === 'peer.up')).toEqual([
+      { type: 'peer.up', server: 'src', first: true },
+      { type: 'peer.up', server: 'src', first: false },
+    ]);
+    await server.put('a://1', 'later');
+    await h.until('the later change', () => h.updates.length >= before + 4);
+    expect(h.updates.at(-1)).toBe('notification a://1');
+  });
+
+  it('announces a change between subscribe and reading exactly once (H16a)', async () => {
+    const server = await fixture({ resources: THREE });
+    server.onSubscribed = (uri) => server.put(uri, 'changed right after the subscription took effect');
+    const h = harness([httpServer('src', server.url)]);
+    h.peers.watch('src', 'a://1');
+    await h.peers.start();
+    await h.complete('src');
+    // A round trip on the same connection, so that nothing sent before it is still under way.
+    await h.peers.get('src')?.readResource('a://1', { timeoutMs: 10_000 });
+    expect(h.updates).toEqual(['reread a://1']);
+  });
+
+  it('initialises again when the server has forgotten the session', async () => {
+    const server = await fixture({ resources: THREE });
+    const h = harness([httpServer('src', server.url)]);
+    h.peers.watch('src', 'a://1');
+    await h.peers.start();
+    await h.complete('src');
+    server.forgetSessions();
+    await h.until('the second session', () => h.updates.length === 2);
+    expect(server.initialisations).toBe(2);
+    expect(h.updates).toEqual(['reread a://1', 'reread a://1']);
+  });
+
+  it('reopens an event stream the server ended and re-reads, without a new session', async () => {
+    const server = await fixture({ resources: THREE });
+    const h = harness([httpServer('src', server.url)]);
+    h.peers.watch('src', 'a://1');
+    await h.peers.start();
+    await h.complete('src');
+    server.endStreams();
+    await h.until('the second reading', () => h.updates.length === 2);
+    expect(server.initialisations).toBe(1);
+    expect(server.count('subscribe a://1')).toBe(1);
+    await server.put('a://1', 'heard again');
+    await h.until('the change', () => h.updates.length === 3);
+    expect(h.updates.at(-1)).toBe('notification a://1');
+  });
+
+  it('notices an idle connection that went dead by its unanswered pings', async () => {
+    const server = await fixture({ resources: THREE });
+    const h = harness([httpServer('src', server.url)], { timings: { pingMs: 150 } });
+    await h.peers.start();
+    server.hangPings = true;
+    await h.until('the loss', () => h.messages.some(({ type }) => type === 'peer.down'));
+    server.hangPings = false;
+    await h.until('the return', () => h.messages.filter(({ type }) => type === 'peer.up').length === 2);
+    expect(h.lines.find(({ event }) => event === 'mcp.disconnect')?.fields.msg).toMatch(/2 pings in a row/);
+  });
+
+  it('survives connections that are reset under it', async () => {
+    const server = await fixture({ resources: THREE });
+    const h = harness([httpServer('src', server.url)]);
+    h.peers.watch('src', 'a://1');
+    await h.peers.start();
+    await h.complete('src');
+    server.resetSockets();
+    await h.until('the second reading', () => h.updates.length >= 2);
+    await server.put('a://1', 'after the reset');
+    await h.until('the change', () => h.updates.includes('notification a://1'));
+    expect(h.updates.at(-1)).toBe('notification a://1');
+  });
+});
