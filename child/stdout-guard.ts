@@ -1,7 +1,7 @@
 /** Where frames go: the only way to the real stdout. */
 export interface FrameOutput {
   /** Queues one line. `done` runs once it has left this process, or with the error that stopped it. */
-  write(line: string, done?: (error?: Error | null) => void): void;
+  write(line: string | Buffer, done?: (error?: Error | null) => void): void;
   /** Bytes queued and not yet taken by the pipe. */
   readonly queuedBytes: number;
 }

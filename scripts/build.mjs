@@ -5,7 +5,7 @@
 // the start-up path, so functions V8 would compile lazily are in it. Node 20 starts children some
 // hundred milliseconds faster this way than from sources.
 
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,8 @@ const probe = join(root, 'scripts/launcher/write-cache.cjs');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 const programs = [
-  { name: 'child', entry: 'child/main.ts', warm: [[]] },
+  // A whole run, so that nothing between `ready` and the first result has to be compiled either.
+  { name: 'child', entry: 'child/main.ts', warm: [[]], input: probeRun() },
   {
     name: 'agentd',
     entry: 'supervisor/main.ts',
@@ -37,18 +38,20 @@ const present = [...programs, ...threads].filter(({ name, entry }) => {
   console.log(`build: ${entry} does not exist, dist/${name} is skipped`);
   return false;
 });
-const sources = new Map(
-  await Promise.all(present.map(async ({ name, entry }) => [name, await bundle(name, entry)])),
-);
+const sources = new Map();
+for (const result of await Promise.allSettled(present.map(bundle))) {
+  if (result.status === 'fulfilled') sources.set(result.value.name, result.value.source);
+  else process.exitCode = 1;
+}
 for (const [name, source] of sources) replaceFile(`${name}.cjs`, source);
 for (const program of programs) {
   if (!sources.has(program.name)) continue;
   replaceFile(`${program.name}.js`, launcherSource.replaceAll('PROGRAM', program.name), 0o755);
-  writeCodeCache(program);
+  await writeCodeCache(program);
 }
 
 /** One self-contained CommonJS file; native modules stay outside. `import()` stays lazy in it. */
-async function bundle(name, entry) {
+async function bundle({ name, entry }) {
   const result = await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -67,28 +70,26 @@ async function bundle(name, entry) {
     supported: { 'dynamic-import': false },
     define: { 'import.meta.url': 'bundleUrl', __AGENTD_VERSION__: JSON.stringify(version) },
     banner: { js: "const bundleUrl=require('node:url').pathToFileURL(__filename).href;" },
+    // What is wrong is printed here; the others are built all the same.
     logLevel: 'warning',
   });
   const code = result.outputFiles[0]?.text ?? '';
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the check is for bytes past ASCII
-  if (/[^\x00-\x7f]/.test(code)) throw new Error(`dist/${name}.cjs is not ASCII`);
+  if (/[^\x00-\x7f]/.test(code)) {
+    console.error(`build: dist/${name}.cjs is not ASCII`);
+    throw new Error('not ASCII');
+  }
   // The launcher holds this mark against the one in the cache: V8 itself compares lengths only.
-  return `${code}//build:${createHash('sha256').update(code).digest('hex')}\n`;
+  const mark = createHash('sha256').update(code).digest('hex');
+  return { name, source: `${code}//build:${mark}\n` };
 }
 
 /** Runs the program once per warm-up until one succeeds; without a cache the launcher just compiles. */
-function writeCodeCache({ name, warm }) {
+async function writeCodeCache({ name, warm, input = '' }) {
   const target = join(dist, `${name}.cache`);
   const temporary = `${target}.${process.pid}`;
   for (const args of warm) {
-    const run = spawnSync(process.execPath, [probe, join(dist, `${name}.cjs`), temporary, ...args], {
-      cwd: dist,
-      env: { PATH: process.env.PATH ?? '' },
-      input: '',
-      timeout: 10_000,
-      killSignal: 'SIGKILL',
-    });
-    if (run.status === 0 && existsSync(temporary)) {
+    if ((await runProbe([probe, join(dist, `${name}.cjs`), temporary, ...args], input)) === 0) {
       renameSync(temporary, target);
       return;
     }
@@ -96,6 +97,44 @@ function writeCodeCache({ name, warm }) {
   }
   rmSync(target, { force: true });
   console.log(`build: no code cache for dist/${name}.js, it starts without one`);
+}
+
+/** Resolves to the exit code. stdin stays open until the end: a child leaves when it closes. */
+function runProbe(args, input) {
+  return new Promise((resolve) => {
+    const run = spawn(process.execPath, args, {
+      cwd: dist,
+      env: { PATH: process.env.PATH ?? '' },
+      stdio: ['pipe', 'ignore', 'ignore'],
+      timeout: 10_000,
+      killSignal: 'SIGKILL',
+    });
+    run.stdin.on('error', () => undefined);
+    run.stdin.write(input);
+    run.once('error', () => resolve(null));
+    run.once('exit', (code) => resolve(code));
+  });
+}
+
+/** The frames of a run that the scripted model completes at once. */
+function probeRun() {
+  const params = {
+    run_id: 'probe',
+    agent_id: 'probe',
+    agent_path: '0',
+    kind: 'run',
+    instruction: 'probe',
+    tools: [],
+    self_tools: [],
+    limits: { max_steps: 1, max_tokens: 1, deadline_ms: 5000, tool_timeout_ms: 5000 },
+    model: { endpoints: [{ url: 'script:final' }], timeout_ms: 5000, max_attempts: 1 },
+    telemetry: { instance: 'probe', traceparent: '', log_level: 'info', log_content: false },
+  };
+  const frames = [
+    { jsonrpc: '2.0', id: 1, method: 'ping' },
+    { jsonrpc: '2.0', method: 'run.start', params },
+  ];
+  return frames.map((frame) => `${JSON.stringify(frame)}\n`).join('');
 }
 
 /** Replaces a file of dist/ in one step: a process starting right now sees the old or the new one. */

@@ -1,0 +1,39 @@
+import type { RunStart } from '../../protocol/frames.ts';
+import type { Model } from './model.ts';
+import type { ScriptedEffects } from './scripted-effects.ts';
+
+const SCRIPT_SCHEME = 'script:';
+
+export interface OpenModelOptions {
+  readonly run: RunStart;
+  readonly effects: ScriptedEffects;
+  readonly now: () => number;
+}
+
+/**
+ * Opens the model of a run. The first endpoint decides: `script:…` is played here, anything else is
+ * reached over HTTP. Loaded when it is needed, so that a child is ready before either is.
+ *
+ * @throws AgentdError PLAYBOOK_INVALID, INTELLIGENCE_UNREACHABLE
+ */
+export async function openModel({ run, effects, now }: OpenModelOptions): Promise<Model> {
+  const [first] = run.model.endpoints;
+  if (first?.url.startsWith(SCRIPT_SCHEME)) {
+    const { openScriptedModel } = await import('./scripted.ts');
+    return openScriptedModel({
+      script: first.url.slice(SCRIPT_SCHEME.length),
+      runId: run.run_id,
+      agentPath: run.agent_path,
+      instruction: run.instruction,
+      effects,
+      now,
+    });
+  }
+  const { connectHttpModel } = await import('./http-model.ts');
+  return connectHttpModel({
+    block: run.model,
+    traceparent: run.telemetry.traceparent,
+    now,
+    random: Math.random,
+  });
+}
