@@ -1,0 +1,112 @@
+import { AgentdProcess, type Exit, type Line } from './agentd-process.ts';
+
+export interface FleetOptions {
+  /** The folder whose files are the work. */
+  readonly documents: string;
+  /** A folder of our own for the ledger. */
+  readonly state: string;
+  /** One supervisor per entry: its flags. */
+  readonly supervisors: readonly (readonly string[])[];
+  /** Flags of every supervisor. */
+  readonly common: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** The coordination server's database. Default: a SQLite file in `state`. */
+  readonly database?: string;
+}
+
+/** A coordination server, an inbox and supervisors, all real processes on loopback. */
+export class Fleet {
+  readonly supervisors: AgentdProcess[] = [];
+  readonly metricsUrls: (string | undefined)[] = [];
+  private readonly listeners = new Set<(supervisor: number, line: Line) => void>();
+
+  private constructor(
+    private readonly options: FleetOptions,
+    readonly coordinator: AgentdProcess,
+    readonly inbox: AgentdProcess,
+    readonly coordUrl: string,
+    readonly inboxUrl: string,
+  ) {}
+
+  /** Starts the two servers, and returns when both listen. Supervisors are started apart. */
+  static async start(options: FleetOptions): Promise<Fleet> {
+    const database = options.database ?? `${options.state}/ledger.sqlite`;
+    const coordinator = new AgentdProcess(
+      'coordinate',
+      ['coordinate', '--listen', 'http://127.0.0.1:0', '--db', database, '--log-format', 'json'],
+      options.env,
+    );
+    const inbox = new AgentdProcess(
+      'inbox',
+      ['inbox', options.documents, '--listen', 'http://127.0.0.1:0', '--log-format', 'json'],
+      options.env,
+    );
+    try {
+      const [coordUrl, inboxUrl] = await Promise.all([readyUrl(coordinator), readyUrl(inbox)]);
+      return new Fleet(options, coordinator, inbox, coordUrl, inboxUrl);
+    } catch (error) {
+      coordinator.kill('SIGKILL');
+      inbox.kill('SIGKILL');
+      throw error;
+    }
+  }
+
+  onLine(listener: (supervisor: number, line: Line) => void): void {
+    this.listeners.add(listener);
+  }
+
+  /** Starts every supervisor and returns when all are ready. */
+  async startSupervisors(): Promise<void> {
+    const count = this.options.supervisors.length;
+    await Promise.all(Array.from({ length: count }, (_, index) => this.startSupervisor(index)));
+  }
+
+  /** Starts supervisor `index` (again) and returns when it is ready. */
+  async startSupervisor(index: number): Promise<AgentdProcess> {
+    const flags = this.options.supervisors[index] ?? [];
+    const process = new AgentdProcess(
+      `supervisor ${index}`,
+      ['supervise', ...this.options.common, ...flags, '--log-format', 'json'],
+      { ...this.options.env, COORD_URL: this.coordUrl, INBOX_URL: this.inboxUrl },
+    );
+    this.supervisors[index] = process;
+    process.onLine((line) => {
+      for (const listener of this.listeners) listener(index, line);
+    });
+    const ready = await process.line('proc.ready', (line) => line.event === 'proc.ready');
+    this.metricsUrls[index] = typeof ready.metrics_url === 'string' ? ready.metrics_url : undefined;
+    return process;
+  }
+
+  /** What each supervisor left to other shards, from its metrics. */
+  async skipped(): Promise<readonly number[]> {
+    return Promise.all(
+      this.metricsUrls.map(async (url) => {
+        if (url === undefined) return Number.NaN;
+        const text = await (await fetch(new URL('/metrics', url))).text();
+        return Number(/^agent_shard_skipped_total (\d+)/m.exec(text)?.[1] ?? Number.NaN);
+      }),
+    );
+  }
+
+  /** Drains the supervisors, then the servers; the supervisors' ends, in order. */
+  async stop(): Promise<readonly Exit[]> {
+    for (const supervisor of this.supervisors) supervisor.kill('SIGTERM');
+    const exits = await Promise.all(this.supervisors.map((supervisor) => supervisor.exited));
+    for (const server of [this.coordinator, this.inbox]) server.kill('SIGTERM');
+    await Promise.all([this.coordinator.exited, this.inbox.exited]);
+    return exits;
+  }
+
+  /** Kills whatever is left. For cleaning up after a failure. */
+  kill(): void {
+    for (const one of [...this.supervisors, this.coordinator, this.inbox])
+      if (one.running) one.kill('SIGKILL');
+  }
+}
+
+async function readyUrl(process: AgentdProcess): Promise<string> {
+  const line = await process.line('proc.ready', ({ event }) => event === 'proc.ready');
+  if (typeof line.url !== 'string') throw new Error(`${process.name}: its proc.ready line has no url`);
+  return line.url;
+}
