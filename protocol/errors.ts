@@ -93,6 +93,11 @@ export const ERRORS = {
     summary: 'An MCP server cannot be reached, or the connection to it broke.',
     remedy: 'Start the server, or correct its address or command; the connection is retried meanwhile.',
   },
+  MCP_UNAUTHORIZED: {
+    kind: 'permanent',
+    summary: 'An MCP server refuses the credential it is given.',
+    remedy: 'Check the headers configured for the server and the secret they refer to.',
+  },
   MCP_TIMEOUT: {
     kind: 'retry',
     summary: 'An MCP server gave neither an answer nor progress in time.',
