@@ -67,17 +67,27 @@ export class PeerSet implements Peers {
   async start(): Promise<void> {
     const budget = this.options.startBudgetMs ?? 10_000;
     const settled = [...this.connections.values()].map(async (connection) => {
-      const end = this.options.clock.now() + budget;
       connection.start();
-      if (this.config(connection).required) await connection.whenLive(budget);
       // An optional server gets one attempt before the start goes on without it.
-      else if (connection.state === 'connecting') await connection.changed(end - this.options.clock.now());
+      if (this.config(connection).required) await this.reached(connection, budget);
+      else await connection.changed(budget);
     });
     await Promise.all(settled);
     for (const connection of this.connections.values()) {
       if (this.config(connection).required && connection.state !== 'live') {
         throw this.unavailable(connection, budget);
       }
+    }
+  }
+
+  /** Waits until the server is reached, cannot be reached by waiting, or the budget is spent. */
+  private async reached(connection: Connection, budgetMs: number): Promise<void> {
+    const end = this.options.clock.now() + budgetMs;
+    for (;;) {
+      const left = end - this.options.clock.now();
+      if (connection.state === 'live' || connection.ended || left <= 0) return;
+      if (connection.failure !== null && isFinal(connection.failure)) return;
+      await connection.changed(left);
     }
   }
 
@@ -170,4 +180,9 @@ export class PeerSet implements Peers {
       remedy: `Start ${name}, correct its address or command, or set required: false to begin without it.`,
     });
   }
+}
+
+/** Waiting does not help: a secret that cannot be read, or one that the server refuses. */
+function isFinal(failure: AgentdError): boolean {
+  return failure.kind === 'configuration' || failure.code === 'MCP_UNAUTHORIZED';
 }

@@ -1,3 +1,4 @@
+import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import { STREAM_BROKE } from './http-transport.ts';
@@ -36,6 +37,10 @@ export function requestFailure(name: RequestName, error: unknown): AgentdError {
   if (error instanceof Error && 'issues' in error) {
     const text = `${named} was answered with something that is no valid result`;
     return new AgentdError('MCP_PROTOCOL', text, { cause: error });
+  }
+  if (error instanceof StreamableHTTPError && (error.code === 401 || error.code === 403)) {
+    const text = `${named} was refused with status ${error.code}`;
+    return new AgentdError('MCP_UNAUTHORIZED', text, { cause: error, exitCode: 6 });
   }
   return unavailable(named, name.epitaph ?? errorMessage(error), error);
 }

@@ -120,7 +120,12 @@ export class Session {
     const text = answer.contents
       .map((part) => ('text' in part ? part.text : `[${part.mimeType ?? 'binary'}, base64]\n${part.blob}`))
       .join('\n');
-    return { text, mimeType: answer.contents[0]?.mimeType ?? null, info: null };
+    const first = answer.contents[0];
+    return {
+      text,
+      mimeType: first?.mimeType ?? null,
+      info: first === undefined ? null : contentsInfo(first, Buffer.byteLength(text)),
+    };
   }
 
   async listResources(options: CallOptions): Promise<readonly ResourceInfo[]> {
@@ -223,5 +228,21 @@ function resourceInfo(resource: Resource): ResourceInfo {
     size: resource.size ?? null,
     lastModified: resource.annotations?.lastModified ?? null,
     meta: resource._meta ?? {},
+  };
+}
+
+/** What a read says of its resource: contents have no annotations, so servers put the facts into `_meta`. */
+function contentsInfo(
+  contents: { uri: string; mimeType?: string | undefined; _meta?: Record<string, unknown> | undefined },
+  bytes: number,
+): ResourceInfo {
+  const meta = contents._meta ?? {};
+  return {
+    uri: contents.uri,
+    name: contents.uri,
+    mimeType: contents.mimeType ?? null,
+    size: typeof meta.size === 'number' ? meta.size : bytes,
+    lastModified: typeof meta.lastModified === 'string' ? meta.lastModified : null,
+    meta,
   };
 }
