@@ -22,6 +22,8 @@ export interface EventsPage {
   /** Lines after the reader's cursor that were overwritten before it came. */
   readonly dropped: number;
   readonly events: readonly NumberedLine[];
+  /** The page ended early: read on after the last line of it. Otherwise read on after `newest_seq`. */
+  readonly more?: true;
 }
 
 /** A page ends here, UTF-16 units; the reader goes on from the last `seq` it got. */
@@ -57,13 +59,17 @@ export class EventRing {
     const least = query.level === undefined ? 0 : LOG_LEVELS.indexOf(query.level);
     const events: NumberedLine[] = [];
     let room = MAX_PAGE_CHARS;
+    let more = false;
     for (let seq = Math.max(oldest, after + 1); seq <= this.newest && seq > 0; seq++) {
       const line = this.slots[(seq - 1) % this.capacity];
       if (line === undefined || LOG_LEVELS.indexOf(line.level) < least) continue;
       if (query.prefixes !== undefined && !query.prefixes.some((prefix) => line.event.startsWith(prefix)))
         continue;
       room -= JSON.stringify(line).length;
-      if (room < 0 && events.length > 0) break;
+      if (room < 0 && events.length > 0) {
+        more = true;
+        break;
+      }
       events.push(line);
     }
     return {
@@ -72,6 +78,7 @@ export class EventRing {
       newest_seq: this.newest,
       dropped: Math.max(0, oldest - after - 1),
       events,
+      ...(more ? { more } : {}),
     };
   }
 }

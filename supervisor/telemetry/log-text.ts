@@ -1,4 +1,4 @@
-import type { EventLine, LogLevel } from '../../protocol/event-line.ts';
+import type { LogLevel } from '../../protocol/event-line.ts';
 
 /** The `text` log format: one compact line for people, `time level path event key=value …`. */
 
@@ -21,14 +21,25 @@ const HIDDEN: ReadonlySet<string> = new Set([
   'msg',
 ]);
 
+/** An event line of any version of the vocabulary. */
+export interface PrintableLine {
+  readonly [key: string]: unknown;
+  readonly ts: string;
+  readonly level: LogLevel;
+  readonly event: string;
+  readonly agent_path: string;
+  readonly msg?: string | undefined;
+  readonly err?: { readonly type: string; readonly message: string } | undefined;
+}
+
 /** Formats one line, newline included. Control characters in values are escaped. */
-export function textLine(line: EventLine, color: boolean): string {
+export function textLine(line: PrintableLine, color: boolean): string {
   const paint = (code: number, text: string): string => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
   const parts = [
     paint(90, line.ts.slice(11, 23)),
     paint(LEVEL_COLOR[line.level], line.level.toUpperCase().padEnd(5)),
-    paint(90, line.agent_path),
-    paint(1, line.event),
+    paint(90, printable(line.agent_path)),
+    paint(1, printable(line.event)),
   ];
   if (line.msg !== undefined) parts.push(printable(line.msg));
   for (const key of Object.keys(line)) {

@@ -1,0 +1,118 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { Usage } from '../../protocol/frames.ts';
+import type { RunReport } from '../../protocol/run-report.ts';
+import type { TerminalStatus } from '../../protocol/terminal-status.ts';
+import type { Log } from './log.ts';
+
+export type Refusals = RunReport['refusals'];
+
+/** What a report is made of, in the supervisor's own terms. */
+export interface RunFacts {
+  readonly runId: string;
+  readonly instance: string | null;
+  readonly mode: RunReport['mode'];
+  readonly status: TerminalStatus;
+  readonly exitCode: number;
+  readonly hasUsablePartial: boolean;
+  /** As the endpoints reported it; what they did not report is not guessed. */
+  readonly usage: Usage;
+  readonly durationMs: number;
+  /** Milliseconds since the Unix epoch at which the run ended. */
+  readonly endedAt: number;
+  readonly traceId: string | null;
+  readonly refusals: Partial<Refusals>;
+}
+
+/** The report of a run (contract, section 6). Absent values are omitted, never null. */
+export function runReportOf(facts: RunFacts): RunReport {
+  const { usage, refusals } = facts;
+  const duration = Math.max(0, Math.round(facts.durationMs));
+  return {
+    report_schema: '1.0',
+    run_id: facts.runId,
+    ...(facts.instance === null ? {} : { instance: facts.instance }),
+    mode: facts.mode,
+    status: facts.status,
+    exit_code: facts.exitCode,
+    has_usable_partial: facts.hasUsablePartial,
+    usage: {
+      tokens_in: usage.tokens_in,
+      tokens_out: usage.tokens_out,
+      steps: usage.steps,
+      subagents: usage.subagents,
+    },
+    duration_ms: duration,
+    started_at: new Date(facts.endedAt - duration).toISOString(),
+    ended_at: new Date(facts.endedAt).toISOString(),
+    distillate_ref: 'agent://subagent/0/result',
+    ...(facts.traceId === null ? {} : { trace_id: facts.traceId }),
+    refusals: {
+      trifecta: refusals.trifecta ?? 0,
+      rate: refusals.rate ?? 0,
+      budget: refusals.budget ?? 0,
+      depth: refusals.depth ?? 0,
+      mcp: refusals.mcp ?? 0,
+    },
+  };
+}
+
+/**
+ * The report file of a process: written once, at the terminal transition, whole or not at all. A
+ * failure is a warning and changes neither result nor exit code (invariant 10).
+ */
+export class RunReportFile {
+  private written = false;
+
+  constructor(
+    private readonly path: string,
+    private readonly log: Log,
+  ) {}
+
+  /** Writes the first report it is given and ignores every later one. */
+  write(report: RunReport): void {
+    if (this.written) return;
+    this.written = true;
+    try {
+      replaceDurably(this.path, `${JSON.stringify(report, null, 2)}\n`);
+      this.log.info('report.written', { path: this.path, status: report.status });
+    } catch (error) {
+      const { code = 'Error', message } = error as NodeJS.ErrnoException;
+      this.log.warn('report.write.fail', { path: this.path, err: { type: code, message } });
+    }
+  }
+}
+
+/** Temp file beside the target, fsync, rename, fsync of the folder: durable before anybody sees it. */
+function replaceDurably(path: string, text: string): void {
+  const folder = dirname(resolve(path));
+  const temporary = join(folder, `.${basename(path)}.${process.pid}.tmp`);
+  try {
+    const fd = openSync(temporary, 'w', 0o644);
+    try {
+      writeFileSync(fd, text);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  syncFolder(folder);
+}
+
+/** Not every file system can; the report is in place all the same. */
+function syncFolder(folder: string): void {
+  try {
+    const fd = openSync(folder, 'r');
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // Nothing to do about it.
+  }
+}
