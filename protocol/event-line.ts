@@ -87,6 +87,8 @@ export const eventsPage = z.object({
   newest_seq: z.number(),
   dropped: z.number(),
   events: z.array(eventLine.and(z.object({ seq: z.number() }))),
+  /** The page ended early: read on after the last line of it. */
+  more: z.boolean().optional(),
 });
 
 /** Keys no caller may overwrite. */

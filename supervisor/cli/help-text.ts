@@ -8,6 +8,8 @@ export const VERBS = {
   coordinate: 'Serve the ledger that grants leases to supervisors.',
   inbox: 'Serve a folder as subscribable MCP resources.',
   work: 'Submit and inspect work at a coordination server.',
+  results: 'Show run reports as a table.',
+  events: 'Show the events of running instances.',
 } as const;
 export type Verb = keyof typeof VERBS;
 

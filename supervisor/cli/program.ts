@@ -51,6 +51,10 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
       return (await import('./inbox.ts')).inboxCommand;
     case 'work':
       return (await import('./work.ts')).workCommand;
+    case 'results':
+      return (await import('./results.ts')).resultsCommand;
+    case 'events':
+      return (await import('./events.ts')).eventsCommand;
   }
 }
 

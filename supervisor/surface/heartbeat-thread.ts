@@ -11,6 +11,7 @@ import { isLoopback } from './listen-url.ts';
  * reactor's help, so that a wedged reactor gets a 503 and not a timeout (contract, section 11).
  */
 const data: HealthThreadData = workerData;
+const FIRST_RENDER_MS = 1_000;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 const heartbeat = new Heartbeat(data.heartbeat);
@@ -128,8 +129,8 @@ async function main(): Promise<void> {
     const port = await server.listen(listen.host, listen.port);
     const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
     tell({ type: 'listening', url: `http://${host}:${port}` });
-    // The first scrape then need not wait for the exposition library to load.
-    tell({ type: 'render' });
+    // Once start-up is over, so that the first scrape need not wait for the exposition library.
+    setTimeout(() => tell({ type: 'render' }), FIRST_RENDER_MS).unref();
   } catch (error) {
     const { code = 'unknown', message } = error as NodeJS.ErrnoException;
     tell({ type: 'listen.failed', code, message });
