@@ -246,16 +246,20 @@ export class Connection implements Peer {
   private events(): LinkEvents & SessionEvents {
     const own = this.generation;
     const current = (): boolean => own === this.generation;
-    const { clock } = this.options;
     return {
       heard: () => this.heartbeat.heard(),
       suspect: () => current() && this.heartbeat.askNow(),
-      broken: (reason) => current() && this.dispatch({ type: 'broken', reason, at: clock.now() }),
+      broken: (reason) => current() && this.broken(reason),
       gap: () => current() && this.subscriptions.reread(),
       updated: (uri) => current() && this.subscriptions.notified(uri),
       resourcesChanged: () => current() && this.subscriptions.listChanged(),
       toolsChanged: () => current() && this.session !== null && void this.toolList.refresh(this.session),
     };
+  }
+
+  private broken(reason: string): void {
+    if (this.current.state === 'connecting') this.lastFailure = new AgentdError('MCP_UNAVAILABLE', reason);
+    this.dispatch({ type: 'broken', reason, at: this.options.clock.now() });
   }
 
   /** What is left of a lost connection goes before a new one is tried. */
