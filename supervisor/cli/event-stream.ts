@@ -8,6 +8,7 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import { z } from 'zod';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../protocol/event-line.ts';
+import { networkReason } from '../mcp/http-client.ts';
 
 /** Reads `agent://events` of one instance, once or for as long as it takes. */
 
@@ -89,11 +90,12 @@ export async function streamEvents(
         });
         if (!follow) return;
       } catch (error) {
-        const text = `${source.url}: ${errorMessage(error)}`;
+        const text = `${source.url}: ${networkReason(error)}`;
         if (!follow) {
           throw new AgentdError('MCP_UNAVAILABLE', `cannot read the events of ${text}`, {
             cause: error,
             exitCode: 6,
+            remedy: 'Start the instance with --serve-mcp, or correct the URL.',
           });
         }
         if (text !== told && !stopped.aborted) sink.note(`${text}; trying again`);
@@ -159,7 +161,10 @@ async function withClient(
       return true;
     });
   } finally {
-    await Promise.race([transport.terminateSession().catch(() => undefined), pause(500, undefined, { ref: false })]);
+    await Promise.race([
+      transport.terminateSession().catch(() => undefined),
+      pause(500, undefined, { ref: false }),
+    ]);
     await client.close().catch(() => undefined);
   }
 }
