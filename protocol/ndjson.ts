@@ -83,7 +83,10 @@ export class FrameDecoder {
 
   private takeLine(bytes: Buffer): void {
     const line = bytes.toString('utf8');
-    if (line.trim() !== '') this.parser.write(`${line}\n`);
+    const content = line.trim();
+    // A stream takes null for its own end: everything after such a line would be lost.
+    if (content === 'null') this.handlers.garbage(content, 'not a JSON object');
+    else if (content !== '') this.parser.write(`${line}\n`);
   }
 }
 
