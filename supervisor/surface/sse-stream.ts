@@ -18,12 +18,9 @@ export class SseStream {
     ended: () => void,
     keepAliveMs: number = KEEP_ALIVE_MS,
   ) {
-    res.writeHead(200, {
-      ...headers,
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-    });
+    // Set, not given to writeHead: the listener recognises a stream by it when it closes.
+    res.setHeader('content-type', 'text/event-stream');
+    res.writeHead(200, { ...headers, 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
     res.flushHeaders();
     res.on('drain', () => {
       this.stalled = false;
