@@ -1,9 +1,10 @@
+import type { z } from 'zod';
 import type { Config, Mode } from './config.ts';
 import type { ResolveContext } from './context.ts';
 import { environmentLayer, type FlagValues, flagLayer } from './flag-layers.ts';
 import { unimplementedUses } from './implemented.ts';
 import { dotted, schemaIssues } from './issues.ts';
-import { ConfigProblems } from './problems.ts';
+import { ConfigProblems, type Problem } from './problems.ts';
 import { resolveConfig } from './resolve.ts';
 import { configSchema } from './schema.ts';
 import { SETTINGS } from './settings.ts';
@@ -69,8 +70,7 @@ export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
   const merged = layers.reduce<TreeMap>((under, layer) => mergeTrees(under, layer.tree), {});
   const parsed = configSchema.safeParse(merged);
   if (!parsed.success) {
-    for (const issue of schemaIssues(parsed.error))
-      addIssue(issue.path, issue.part, issue.message, layers, problems);
+    for (const problem of schemaProblems(parsed.error, layers)) problems.add(problem);
     problems.throwIfAny();
     throw parsed.error;
   }
@@ -118,16 +118,15 @@ function withLongShard(layer: Layer): Layer {
   return typeof shard === 'string' ? { ...layer, tree: { ...layer.tree, shard: { index: shard } } } : layer;
 }
 
-function addIssue(
-  path: TreePath,
-  part: 'key' | 'value',
-  message: string,
-  layers: readonly Layer[],
-  problems: ConfigProblems,
-): void {
-  const where = whereIs(layers, path, part);
-  const named = part === 'key' ? dotted(path.slice(0, -1)) : dotted(path);
-  problems.add({ code: 'CONFIG_INVALID', where, message: named === '' ? message : `${named}: ${message}` });
+/** What the schema complains about, in the order a person reads the file. */
+function schemaProblems(error: z.core.$ZodError, layers: readonly Layer[]): Problem[] {
+  const problems = schemaIssues(error).map(({ path, part, message }): Problem => {
+    const named = dotted(part === 'key' ? path.slice(0, -1) : path);
+    const where = whereIs(layers, path, part);
+    return { code: 'CONFIG_INVALID', where, message: named === '' ? message : `${named}: ${message}` };
+  });
+  const order = new Intl.Collator('en', { numeric: true });
+  return problems.sort((a, b) => order.compare(a.where ?? '', b.where ?? ''));
 }
 
 function whereIs(layers: readonly Layer[], path: TreePath, part: 'key' | 'value' = 'value'): string | null {
@@ -158,14 +157,20 @@ function sourcesOf(merged: TreeMap, layers: readonly Layer[]): Record<string, st
   return Object.fromEntries(sources);
 }
 
+const PREFIX = 'AGENT_';
+
 /** A variable nobody reads, one slip away from one that somebody does. */
 function strayVariables(env: NodeJS.ProcessEnv): string[] {
-  const known = SETTINGS.flatMap(({ env: names = [] }) => names);
+  const known = SETTINGS.flatMap(({ env: names = [] }) => names.filter((name) => name.startsWith(PREFIX)));
   return Object.keys(env)
-    .filter((name) => name.startsWith('AGENT_') && !known.includes(name))
+    .filter((name) => name.startsWith(PREFIX) && !known.includes(name) && !KNOWN_APART.test(name))
     .flatMap((name) => {
-      const near = KNOWN_APART.test(name) ? null : nearest(name, known);
-      return near === null ? [] : [`the variable ${name} is not read (did you mean ${near}?)`];
+      // Compared without what all of them share, which would make any two of them alike.
+      const near = nearest(
+        name.slice(PREFIX.length),
+        known.map((other) => other.slice(PREFIX.length)),
+      );
+      return near === null ? [] : [`the variable ${name} is not read (did you mean ${PREFIX}${near}?)`];
     });
 }
 

@@ -11,8 +11,8 @@ export type SecretRef =
   /** Text around references, as in `Bearer {{secret:TOKEN}}`. */
   | { readonly secret: 'template'; readonly parts: readonly (string | SecretRef)[] };
 
-/** The source of a pattern that finds one reference; groups: `-file` or nothing, name or path. */
-export const SECRET_PATTERN = '\\{\\{\\s*secret(-file)?:\\s*([^{}]+?)\\s*\\}\\}';
+/** One reference; groups: `-file` or nothing, then name or path, which may hold a `${NAME}`. */
+const REFERENCE = /\{\{\s*secret(-file)?:\s*((?:\$\{[^{}]*\}|[^{}])+?)\s*\}\}/g;
 
 /**
  * Reads the references in a text. Null when it holds none.
@@ -26,7 +26,7 @@ export function parseSecret(
 ): SecretRef | null {
   const parts: (string | SecretRef)[] = [];
   let end = 0;
-  for (const found of text.matchAll(new RegExp(SECRET_PATTERN, 'g'))) {
+  for (const found of text.matchAll(REFERENCE)) {
     const [whole, file, target = ''] = found;
     if (found.index > end) parts.push(literal(text.slice(end, found.index)));
     parts.push(
