@@ -112,8 +112,11 @@ function stepOffered(
   switch (event.type) {
     case 'granted': {
       const held: Held = { leaseId: event.leaseId, expiresAt: event.sentAt + event.expiresInMs };
-      // A reply that arrives after a drain began is given back at once, never run.
-      if (state.abandoned) return release(held, 'draining');
+      // A reply that arrives after a drain began is given back at once, never run; so is one that
+      // comes so late that the work would have to stop again, or that somebody else may hold it by now.
+      if (state.abandoned) return release(held, 'drain');
+      const margin = stopMargin(Math.min(event.expiresInMs, rules.ttlMs));
+      if (held.expiresAt - margin <= now) return release(held, 'not_started: the grant came too late');
       return {
         state: { state: 'claimed', ...held },
         effects: [{ type: 'start' }, ...leaseTimers(held, now, rules)],
@@ -238,10 +241,10 @@ function retryUntilExpiry(
 }
 
 function leaseTimers(held: Held, now: number, rules: LeaseRules): LeaseEffect[] {
-  const ttl = Math.max(0, held.expiresAt - now);
+  const left = Math.max(0, held.expiresAt - now);
   return [
-    { type: 'timer', name: 'renew', at: now + ttl * rules.renewFraction },
-    { type: 'timer', name: 'expiry', at: held.expiresAt - stopMargin(Math.min(ttl, rules.ttlMs)) },
+    { type: 'timer', name: 'renew', at: now + left * rules.renewFraction },
+    { type: 'timer', name: 'expiry', at: held.expiresAt - stopMargin(Math.min(left, rules.ttlMs)) },
   ];
 }
 
@@ -275,7 +278,7 @@ export const TRANSITIONS = [
     event: 'granted',
     next: 'releasing',
     effects: 'release',
-    note: 'abandoned: a drain began',
+    note: 'abandoned: a drain began; or it came too late',
   },
   { state: 'offered', event: 'denied', next: 'ended', effects: 'ended lost', note: '' },
   { state: 'offered', event: 'claim_failed', next: 'offered', effects: 'timer retry', note: 'attempts left' },

@@ -173,7 +173,7 @@ export class Reactions {
     reaction.claimed = true;
     if (this.deps.gate().draining) {
       reaction.stage = 'settling';
-      this.deps.keeper.notCompleted(id, 'draining');
+      this.deps.keeper.notCompleted(id, 'drain');
       return;
     }
     this.launch(id, this.deps.traceparent());
@@ -282,8 +282,9 @@ export class Reactions {
   }
 }
 
+/** The first word tells the ledger whether an attempt was spent: a drain spends none. */
 function releaseReason(outcome: RunOutcome): string {
-  if (outcome.cause === 'drain' || outcome.cause === 'forced') return 'draining';
+  if (outcome.cause === 'drain' || outcome.cause === 'forced') return 'drain';
   const detail = outcome.error === null ? '' : `: ${outcome.error.message.slice(0, 500)}`;
   return `${outcome.status}${detail}`;
 }

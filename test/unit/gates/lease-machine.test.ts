@@ -85,8 +85,20 @@ describe('lease machine', () => {
       [0, { type: 'abandon' }],
       [50, granted],
     ]);
-    expect(effects).toEqual([{ type: 'release', leaseId: 'L', reason: 'draining' }]);
+    expect(effects).toEqual([{ type: 'release', leaseId: 'L', reason: 'drain' }]);
   });
+
+  it.each([24_999, 25_000, 31_000])(
+    'starts nothing on a grant that arrives %i ms after it was asked for, unless there is time',
+    (now) => {
+      const { effects } = run([[now, granted]]);
+      if (now < 25_000) expect(effects[0]).toEqual({ type: 'start' });
+      else
+        expect(effects).toEqual([
+          { type: 'release', leaseId: 'L', reason: 'not_started: the grant came too late' },
+        ]);
+    },
+  );
 
   it('asks three times before it says that it could not ask', () => {
     const failed: LeaseEvent = { type: 'claim_failed', error: 'isError' };

@@ -200,7 +200,7 @@ describe('reactions with a claim', () => {
     b.gate.draining = true;
     b.reactions.onLeaseStart(id);
     expect(b.launched).toEqual([]);
-    expect(b.settled).toEqual([[id, 'not_completed', 'draining']]);
+    expect(b.settled).toEqual([[id, 'not_completed', 'drain']]);
   });
 
   it('name a drain as the reason of a release, which consumes no attempt', () => {
@@ -209,7 +209,7 @@ describe('reactions with a claim', () => {
     const [id] = only(b.offered);
     b.reactions.onLeaseStart(id);
     b.reactions.onRunSettled(runOutcome({ runId: id, status: 'cancelled', cause: 'drain' }));
-    expect(b.settled).toEqual([[id, 'not_completed', 'draining']]);
+    expect(b.settled).toEqual([[id, 'not_completed', 'drain']]);
   });
 
   it('put an item back when the ledger could not be asked', () => {

@@ -1,0 +1,337 @@
+import type { RunSpec, StopCause } from '../../../supervisor/children/run.ts';
+import type {
+  ClaimReply,
+  ClaimTarget,
+  LeaseCalls,
+  LeaseReply,
+} from '../../../supervisor/gates/lease-keeper.ts';
+import { Random, Scheduler } from './scheduler.ts';
+import { SimulatedLedger } from './simulated-ledger.ts';
+import { SimulatedSupervisor } from './simulated-supervisor.ts';
+
+/** What a seed came to. */
+export interface Verdict {
+  readonly violations: readonly string[];
+  readonly events: number;
+  readonly crashes: number;
+  readonly runs: number;
+}
+
+const TTL_MS = 1_000;
+const CHAOS_MS = 15_000;
+const CALM_MS = 120_000;
+
+interface Process {
+  readonly name: string;
+  readonly supervisor: SimulatedSupervisor;
+  readonly children: Map<
+    string,
+    { readonly uri: string; end: number; cause: StopCause | null; killed: boolean }
+  >;
+  alive: boolean;
+  /** Frozen (SIGSTOP) until this time; nothing of its own happens before. */
+  frozenUntil: number;
+  wakeAt: number;
+}
+
+/**
+ * K supervisors' gates and one ledger in virtual time, with crashes, freezes, drains, delayed, lost
+ * and duplicated calls, and clocks that run at different speeds; all of it from one seed.
+ */
+export function simulate(seed: number): Verdict {
+  return new World(seed).run();
+}
+
+class World {
+  private readonly random: Random;
+  private readonly scheduler = new Scheduler();
+  private readonly violations: string[] = [];
+  private readonly ledger: SimulatedLedger;
+  private readonly slots: (Process | null)[];
+  private readonly uris: string[];
+  private readonly sharded: boolean;
+  /** URI → processes whose child works on it now. */
+  private readonly working = new Map<string, Set<Process>>();
+  private readonly sideEffects = new Map<string, number>();
+  private chaos = true;
+  private crashes = 0;
+  private runs = 0;
+  private events = 0;
+  private names = 0;
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+    this.ledger = new SimulatedLedger(
+      () => this.scheduler.now,
+      1_000,
+      (what) => this.violate(what),
+    );
+    const count = this.random.integer(1, 4);
+    this.sharded = this.random.chance(0.3);
+    this.slots = Array.from({ length: count }, () => null);
+    this.uris = Array.from({ length: this.random.integer(1, 5) }, (_, index) => `test:///${index}`);
+  }
+
+  run(): Verdict {
+    for (const slot of this.slots.keys())
+      this.scheduler.schedule(this.random.between(0, 500), () => this.start(slot));
+    for (let index = this.random.integer(0, 10); index > 0; index--) {
+      const uri = this.uris[this.random.integer(0, this.uris.length - 1)] ?? '';
+      // A notification reaches everybody, some twice and some never.
+      this.scheduler.schedule(this.random.between(0, CHAOS_MS), () => {
+        for (const process of this.slots) {
+          if (process !== null && !this.random.chance(0.1))
+            this.act(process, () => process.supervisor.hear(uri));
+        }
+      });
+    }
+    this.scheduleTrouble();
+    this.scheduler.schedule(CHAOS_MS, () => {
+      this.chaos = false;
+    });
+    const done = (): boolean => !this.chaos && this.ledger.settled === this.uris.length && this.idle();
+    if (!this.scheduler.runUntil(CHAOS_MS + CALM_MS, done)) {
+      this.violate(
+        `not finished: ${this.ledger.settled} of ${this.uris.length} items settled (something was lost)`,
+      );
+    }
+    this.scheduler.now += 10 * TTL_MS;
+    this.ledger.tick();
+    for (const lease of this.ledger.granted) {
+      if (!this.ledger.fates.has(lease)) this.violate(`lease ${lease} never ended (invariant 3)`);
+    }
+    for (const [key, acks] of this.ledger.acks)
+      if (acks !== 1) this.violate(`${key} was settled ${acks} times (invariant 2)`);
+    const { violations, events, crashes, runs } = this;
+    return { violations, events, crashes, runs };
+  }
+
+  private violate(what: string): void {
+    this.violations.push(`at ${Math.round(this.scheduler.now)} ms: ${what}`);
+  }
+
+  private idle(): boolean {
+    return this.slots.every((process) => process === null || process.children.size === 0);
+  }
+
+  private scheduleTrouble(): void {
+    const troubles = this.random.integer(0, 12);
+    for (let index = 0; index < troubles; index++) {
+      const slot = this.random.integer(0, this.slots.length - 1);
+      this.scheduler.schedule(this.random.between(0, CHAOS_MS), () => {
+        const process = this.slots[slot] ?? null;
+        if (process === null) return;
+        const kind = this.random.next();
+        if (kind < 0.5) this.crash(slot, process);
+        else if (kind < 0.75) process.frozenUntil = this.scheduler.now + this.random.between(10, 4 * TTL_MS);
+        else this.drain(slot, process);
+      });
+    }
+  }
+
+  private start(slot: number): void {
+    const name = `s${slot}#${this.names++}`;
+    const origin = this.random.between(0, 1e9);
+    // Clocks agree on neither the time nor, quite, the length of a second.
+    const rate = this.random.between(0.97, 1.03);
+    const clock = { now: () => origin + this.scheduler.now * rate, wall: () => 0 };
+    const children: Process['children'] = new Map();
+    const supervisor = new SimulatedSupervisor(
+      clock,
+      {
+        ttlMs: TTL_MS,
+        shard: this.sharded ? { index: slot, count: this.slots.length } : { index: 0, count: 1 },
+      },
+      this.calls(() => process),
+      {
+        launch: (spec) => this.launch(process, spec),
+        stop: (runId, cause, withinMs) => this.stop(process, runId, cause, withinMs),
+        get active() {
+          return children.size;
+        },
+      },
+      () => this.random.next(),
+    );
+    const process: Process = {
+      name,
+      supervisor,
+      children,
+      alive: true,
+      frozenUntil: 0,
+      wakeAt: Number.POSITIVE_INFINITY,
+    };
+    this.slots[slot] = process;
+    toReal.set(process, (at) => (at - origin) / rate);
+    // Read after subscribe: everything may have changed.
+    this.act(process, () => {
+      for (const uri of this.uris) supervisor.hear(uri);
+    });
+  }
+
+  /** Lets a process do something, later if it is frozen, never if it has died. */
+  private act(process: Process, what: () => void): void {
+    if (!process.alive) return;
+    if (process.frozenUntil > this.scheduler.now) {
+      this.scheduler.schedule(process.frozenUntil, () => this.act(process, what));
+      return;
+    }
+    this.events++;
+    what();
+    this.planWake(process);
+  }
+
+  private planWake(process: Process): void {
+    const due = process.supervisor.nextDue();
+    if (due === null) return;
+    const at = Math.max(this.scheduler.now, toReal.get(process)?.(due) ?? 0) + 0.001;
+    if (at >= process.wakeAt && process.wakeAt > this.scheduler.now) return;
+    process.wakeAt = at;
+    this.scheduler.schedule(at, () => {
+      if (process.wakeAt !== at) return;
+      process.wakeAt = Number.POSITIVE_INFINITY;
+      this.act(process, () => process.supervisor.wake());
+    });
+  }
+
+  private crash(slot: number, process: Process): void {
+    this.crashes++;
+    process.alive = false;
+    // No child outlives its supervisor (invariant 6).
+    for (const child of process.children.values()) this.working.get(child.uri)?.delete(process);
+    process.children.clear();
+    this.slots[slot] = null;
+    this.scheduler.schedule(this.scheduler.now + this.random.between(10, 3_000), () => this.start(slot));
+  }
+
+  private drain(slot: number, process: Process): void {
+    if (process.supervisor.draining) return;
+    this.act(process, () => process.supervisor.drain());
+    for (const runId of process.children.keys()) this.stop(process, runId, 'drain', 500);
+    this.scheduler.schedule(this.scheduler.now + 1_500, () => {
+      if (this.slots[slot] === process) this.crash(slot, process);
+    });
+  }
+
+  private launch(process: Process, spec: RunSpec): void {
+    this.runs++;
+    const uri = spec.event?.uri ?? '';
+    if (process.supervisor.draining)
+      this.violate(`${process.name} started ${uri} while draining (invariant 4)`);
+    if (!this.received.has(`${process.name} ${spec.runId}`)) {
+      this.violate(`${process.name} started ${uri} without a claim (invariant 1)`);
+    }
+    this.beginWork(process, uri);
+    const end = this.scheduler.now + this.random.between(5, 2.5 * TTL_MS);
+    process.children.set(spec.runId, { uri, end, cause: null, killed: false });
+    this.scheduler.schedule(this.random.between(this.scheduler.now, end), () => {
+      if (process.alive && process.children.has(spec.runId)) {
+        this.sideEffects.set(spec.runId, (this.sideEffects.get(spec.runId) ?? 0) + 1);
+      }
+    });
+    this.scheduler.schedule(end, () =>
+      this.endChild(process, spec.runId, this.random.chance(0.9) ? 'completed' : 'crashed'),
+    );
+  }
+
+  private beginWork(process: Process, uri: string): void {
+    const others = this.working.get(uri) ?? new Set();
+    this.working.set(uri, others);
+    for (const other of others) {
+      // A frozen supervisor cannot stop its child; its ack is fenced off instead.
+      if (other.frozenUntil + TTL_MS < this.scheduler.now) {
+        this.violate(`${process.name} and ${other.name} work on ${uri} at once`);
+      }
+    }
+    others.add(process);
+  }
+
+  private stop(process: Process, runId: string, cause: StopCause, withinMs: number | undefined): void {
+    const child = process.children.get(runId);
+    if (child === undefined || child.killed) return;
+    child.killed = true;
+    child.cause = cause;
+    const at = this.scheduler.now + this.random.between(0, (withinMs ?? 500) * 0.95);
+    this.scheduler.schedule(at, () => this.endChild(process, runId, 'cancelled'));
+  }
+
+  private endChild(process: Process, runId: string, status: 'completed' | 'crashed' | 'cancelled'): void {
+    const child = process.children.get(runId);
+    if (child === undefined || !process.alive) return;
+    process.children.delete(runId);
+    this.working.get(child.uri)?.delete(process);
+    this.act(process, () => process.supervisor.settled(runId, { status, cause: child.cause }));
+  }
+
+  /** Grants whose reply has reached the process. */
+  private readonly received = new Set<string>();
+
+  private calls(process: () => Process): LeaseCalls {
+    const call = <T extends ClaimReply | LeaseReply>(
+      target: ClaimTarget,
+      deadlineMs: number,
+      perform: (holder: string) => T,
+    ): Promise<T> =>
+      this.transport(process(), deadlineMs, perform, (reply) => {
+        if (reply.kind === 'granted') this.received.add(`${process().name} ${target.claimKey}`);
+      });
+    const { ledger } = this;
+    return {
+      claim: (target, deadline) =>
+        call(target, deadline, (holder) => ledger.claim(target.claimKey, holder, target.ttlMs)),
+      renew: (target, lease, deadline) =>
+        call(target, deadline, (holder) => ledger.renew(target.claimKey, lease, holder, target.ttlMs)),
+      ack: (target, lease, _result, deadline) =>
+        call(target, deadline, (holder) => ledger.ack(target.claimKey, lease, holder)),
+      release: (target, lease, reason, deadline) =>
+        call(target, deadline, (holder) => ledger.release(target.claimKey, lease, holder, reason)),
+    };
+  }
+
+  /** A call that may be slow, lost on either way, or arrive twice; one answer, within its deadline. */
+  private transport<T>(
+    process: Process,
+    deadlineMs: number,
+    perform: (holder: string) => T,
+    seen: (reply: T) => void,
+  ): Promise<T> {
+    const { random, scheduler } = this;
+    const reply = new Reply<T>();
+    let answered = false;
+    const answer = (value: T): void =>
+      this.act(process, () => {
+        if (answered) return;
+        answered = true;
+        seen(value);
+        reply.resolve(value);
+      });
+    const delay = (): number =>
+      this.chaos && random.chance(0.1) ? random.between(0, 3 * TTL_MS) : random.between(0, 20);
+    const deliver = (): void => {
+      scheduler.schedule(scheduler.now + delay(), () => {
+        const result = perform(process.name);
+        if (this.chaos && random.chance(0.08)) return;
+        scheduler.schedule(scheduler.now + delay(), () => answer(result));
+      });
+    };
+    if (!this.chaos || !random.chance(0.08)) deliver();
+    if (this.chaos && random.chance(0.05)) deliver();
+    scheduler.schedule(scheduler.now + deadlineMs, () => answer({ kind: 'failed', error: 'timeout' } as T));
+    return reply as unknown as Promise<T>;
+  }
+}
+
+const toReal = new WeakMap<Process, (at: number) => number>();
+
+/** A promise that calls its one listener in the same tick, so that virtual time needs no real turns. */
+class Reply<T> {
+  private listener: ((value: T) => void) | null = null;
+
+  // biome-ignore lint/suspicious/noThenProperty: it stands in for a promise
+  then(listener: (value: T) => void): void {
+    this.listener = listener;
+  }
+
+  resolve(value: T): void {
+    this.listener?.(value);
+  }
+}
