@@ -31,6 +31,9 @@ export class AgentRun {
   startedAt: number | null = null;
   /** Wanted by an operator, apart from what the child has reported. */
   pauseWanted = false;
+  subagentsStarted = 0;
+  /** Wakes of a session that has no child yet. */
+  readonly earlyWakes: { readonly uris: readonly string[]; readonly messages: readonly string[] }[] = [];
 
   constructor(
     readonly spec: RunSpec,

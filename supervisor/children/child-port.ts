@@ -12,6 +12,8 @@ import type { StopCause } from './run.ts';
 export interface ChildTimings extends LadderTimings, LivenessTimings {
   /** From spawn to `ready`, ms. */
   readonly readyMs: number;
+  /** The same for the first child (its caches are cold), and for one that is kept from the CPU, ms. */
+  readonly firstReadyMs: number;
   /** From the result, or from the end of stdout, to the exit, ms. */
   readonly exitGraceMs: number;
   /** What a child gets beyond its own deadline to report it itself, ms. */
@@ -36,6 +38,8 @@ export interface ChildOptions {
   readonly command: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
   readonly instance: string;
+  /** No child has come up before this one. */
+  readonly first: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly timings: ChildTimings;

@@ -16,6 +16,7 @@ import { Detectors } from './detectors.ts';
 import { type ProgressParams, type TurnParams, takeFrame } from './frame-intake.ts';
 import { classify, type Health } from './liveness.ts';
 import { LogRelay } from './log-relay.ts';
+import { readStat } from './proc.ts';
 import type { StopCause } from './run.ts';
 import { SessionWakes } from './session-wakes.ts';
 import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
@@ -154,6 +155,12 @@ export class Child {
     if (withinMs !== undefined && withinMs <= 0) this.process.kill(cause);
   }
 
+  /** Moves up to a rung of the ladder, whether or not one below it has had its time. */
+  hurry(rung: 'terminate' | 'kill', cause: StopCause): void {
+    if (this.state.name !== 'finishing') this.step({ type: 'stop', cause });
+    this.process[rung](cause);
+  }
+
   /** A descendant moved: that counts as this run's progress. */
   noteProgress(): void {
     this.detectors.observe({ type: 'progress' });
@@ -161,13 +168,20 @@ export class Child {
 
   /** Runs the detectors. Called once a tick. */
   tick(): void {
-    const { readyMs } = this.options.timings;
-    if (this.state.name === 'spawning' && this.options.clock.now() - this.spawnedAt > readyMs) {
-      this.convict('not_ready', `the child was not ready within ${readyMs} ms`);
-    } else if (this.state.name === 'ready' || this.state.name === 'running' || this.state.name === 'paused') {
-      this.detectors.tick();
-    }
+    if (this.state.name === 'spawning') this.checkReady();
+    else if (this.state.name !== 'finishing' && this.state.name !== 'exited') this.detectors.tick();
     this.relay.tick();
+  }
+
+  private checkReady(): void {
+    const { clock, first, timings } = this.options;
+    const age = clock.now() - this.spawnedAt;
+    if (age <= timings.readyMs) return;
+    // A child the machine does not let run is late through no fault of its own.
+    const state = this.pid === null ? undefined : readStat(this.pid)?.state;
+    const patient = first || state === 'R' || state === 'D';
+    if (patient && age <= timings.firstReadyMs) return;
+    this.convict('not_ready', `the child was not ready within ${Math.round(age)} ms`);
   }
 
   private frameSink() {

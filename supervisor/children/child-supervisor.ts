@@ -1,0 +1,309 @@
+import { availableParallelism } from 'node:os';
+import { errorMessage } from '../../protocol/errors.ts';
+import { type ModelBlock, NO_USAGE, type RunResult, type RunStart } from '../../protocol/frames.ts';
+import type { AgentRun, RunEnd } from './agent-run.ts';
+import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
+import { Child } from './child.ts';
+import { childEnvironment } from './environment.ts';
+import type { Health } from './liveness.ts';
+import { ChildPool } from './pool.ts';
+import { readStat } from './proc.ts';
+import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
+import { type Entry, RunBook } from './run-book.ts';
+import { SUBAGENT_TOOLS } from './self-tools.ts';
+import type { ChildSupervisorOptions } from './supervisor-options.ts';
+import { drainChildren, killChildren, type Living } from './teardown.ts';
+import { DEFAULT_TIMINGS, type SupervisorTimings } from './timings.ts';
+
+/** Starts of children in one go: each blocks the event loop for some milliseconds. */
+const SPAWNS_PER_SLOT = 2;
+
+/** Causes of an end that say nothing about the child: it was told to go. */
+const TOLD: ReadonlySet<StopCause> = new Set(['cancelled', 'drain', 'forced']);
+
+/** Every child process of one supervisor, and the tree of agents in them. */
+export class ChildSupervisor implements Children {
+  private readonly timings: SupervisorTimings;
+  private readonly env: Record<string, string>;
+  private readonly book: RunBook;
+  private readonly pool: ChildPool;
+  private readonly children = new Set<Child>();
+  private readonly living: Living;
+  private emptied: (() => void)[] = [];
+  private anyCameUp = false;
+  private closing: StopCause | null = null;
+  private ticker: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: ChildSupervisorOptions) {
+    this.timings = { ...DEFAULT_TIMINGS, noProgressMs: options.limits.noProgressMs, ...options.timings };
+    this.env = childEnvironment(options.env);
+    this.book = new RunBook(options, {
+      place: (run) => this.place(run),
+      stop: (entry, cause) => this.stopEntry(entry, cause),
+    });
+    this.pool = new ChildPool(
+      {
+        clock: options.clock,
+        random: options.random ?? Math.random,
+        spawnsPerSlot: SPAWNS_PER_SLOT,
+        slotMs: this.timings.spawnSlotMs,
+        maxStarting: 2 * Math.max(2, availableParallelism()),
+      },
+      {
+        spawn: () => this.spawn(),
+        start: (child, run) => this.start(child, run),
+        failed: (run, end) => this.book.settle(run, end),
+        warmDied: (reason, verdict) => this.onWarmDied(reason, verdict),
+      },
+    );
+    this.living = {
+      all: () => [...this.children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
+      empty: () =>
+        this.children.size === 0 ? Promise.resolve() : new Promise((resolve) => this.emptied.push(resolve)),
+    };
+  }
+
+  get active(): number {
+    return this.book.size;
+  }
+
+  get warm(): number {
+    return this.pool.warm;
+  }
+
+  /** Subagents by handle, for `agent://subagent/…`. */
+  get subagents(): RunBook['subagents'] {
+    return this.book.subagents;
+  }
+
+  /** False when the last call to every model endpoint failed. */
+  get anyEndpointUp(): boolean {
+    return this.book.rollup.anyEndpointUp;
+  }
+
+  launch(spec: RunSpec): void {
+    const run = this.book.addRoot(spec);
+    if (run === null) return;
+    const forbidden = this.options.forbidden?.(spec.tools) ?? null;
+    if (forbidden === null) {
+      this.place(run);
+      return;
+    }
+    this.options.metrics.add('agent_refusals_total', { reason: 'trifecta' });
+    run.result = refusedResult(spec.runId, forbidden);
+    this.settleUnstarted(run, null);
+  }
+
+  wake(runId: string, uris: readonly string[], messages: readonly string[]): void {
+    const entry = this.book.get(runId);
+    if (entry === undefined) return;
+    if (entry.child === null) entry.run.earlyWakes.push({ uris, messages });
+    else entry.child.wake(uris, messages);
+  }
+
+  stop(runId: string, cause: StopCause, withinMs?: number): void {
+    const entry = this.book.get(runId);
+    if (entry !== undefined) this.stopEntry(entry, cause, withinMs);
+  }
+
+  pause(runId: string | null): void {
+    this.setPause(runId, true);
+  }
+
+  resume(runId: string | null): void {
+    this.setPause(runId, false);
+  }
+
+  setWarmTarget(count: number): void {
+    if (this.closing === null) this.pool.setTarget(count);
+  }
+
+  drain(budgetMs: number): Promise<readonly Unstopped[]> {
+    this.close('drain');
+    return drainChildren(this.living, budgetMs, this.timings);
+  }
+
+  killAll(budgetMs: number): Promise<readonly Unstopped[]> {
+    this.close('forced');
+    return killChildren(this.living, budgetMs);
+  }
+
+  /** Agents that have not settled, for operators. */
+  inventory(): readonly {
+    readonly runId: string;
+    readonly path: string;
+    readonly pid: number | null;
+    readonly state: string;
+    readonly health: Health;
+  }[] {
+    return this.book.all().map(({ run, child }) => ({
+      runId: run.spec.runId,
+      path: run.path,
+      pid: child?.pid ?? null,
+      state: child?.name ?? 'waiting',
+      health: child?.health ?? 'healthy',
+    }));
+  }
+
+  /** Nothing starts from here on (invariant 4); what waits for a child settles at once. */
+  private close(cause: StopCause): void {
+    this.closing ??= cause;
+    for (const run of this.pool.close()) this.settleUnstarted(run, cause);
+  }
+
+  private place(run: AgentRun): void {
+    if (this.closing === null) this.pool.place(run);
+    else this.settleUnstarted(run, this.closing);
+  }
+
+  private stopEntry(entry: Entry, cause: StopCause, withinMs?: number): void {
+    if (entry.child !== null) entry.child.stop(cause, withinMs);
+    else {
+      this.pool.withdraw(entry.run);
+      this.settleUnstarted(entry.run, cause);
+    }
+  }
+
+  private setPause(runId: string | null, wanted: boolean): void {
+    const entries = runId === null ? this.book.all() : [this.book.get(runId)];
+    for (const entry of entries) {
+      if (entry === undefined) continue;
+      entry.run.pauseWanted = wanted;
+      entry.child?.tell(wanted ? 'run.pause' : 'run.resume');
+    }
+  }
+
+  private spawn(): Child {
+    const { clock, log, callTool, metrics } = this.options;
+    const child = new Child(
+      {
+        command: this.options.command,
+        env: this.env,
+        instance: this.options.telemetry.instance,
+        first: !this.anyCameUp,
+        clock,
+        log,
+        timings: this.timings,
+        channelLimits: this.options.channelLimits ?? DEFAULT_CHANNEL_LIMITS,
+      },
+      {
+        callTool,
+        selfCall: (run, name, args, signal, progress) =>
+          this.book.subagents.call(run, name, args, signal, progress),
+        outOfScope: () => metrics.add('agent_refusals_total', { reason: 'other' }),
+        ready: (one) => {
+          this.anyCameUp = true;
+          if (this.closing === null) this.pool.onReady(one);
+        },
+        progress: (run, params) => this.book.progress(run, params),
+        turn: (run, { sequence, status, result }) =>
+          this.options.emit({ type: 'session.turn', runId: run.spec.runId, sequence, status, result }),
+        convicted: (one, cause, health) => this.onConvicted(one, cause, health),
+        ending: (run) => this.book.ending(run),
+        ended: (one, end) => this.onEnded(one, end),
+      },
+    );
+    this.children.add(child);
+    this.ticker ??= setInterval(() => this.tick(), this.timings.tickMs);
+    return child;
+  }
+
+  /** Hands the run to the child in this very tick. False when the child is still to be had. */
+  private start(child: Child, run: AgentRun): boolean {
+    const entry = this.book.get(run.spec.runId);
+    if (entry === undefined) return false;
+    let model: ModelBlock;
+    try {
+      model = this.options.model();
+    } catch (error) {
+      this.settleUnstarted(run, 'spawn_failed', { type: 'ModelConfiguration', message: errorMessage(error) });
+      return false;
+    }
+    this.book.rollup.endpointCount = model.endpoints.length;
+    entry.child = child;
+    child.assign(run, this.startFrame(run, model));
+    for (const { uris, messages } of run.earlyWakes.splice(0)) child.wake(uris, messages);
+    if (run.pauseWanted) child.tell('run.pause');
+    this.options.metrics.add('agent_subagents_spawned_total');
+    run.log.info('subagent.spawn', { pid_child: child.pid, route: run.spec.route, depth: run.depth });
+    if (run.parent === null) {
+      const { runId } = run.spec;
+      const waitMs = this.options.clock.now() - run.launchedAt;
+      this.options.emit({ type: 'run.started', runId, agentPath: run.path, pid: child.pid ?? 0, waitMs });
+    }
+    return true;
+  }
+
+  private startFrame(run: AgentRun, model: ModelBlock): RunStart {
+    const { spec } = run;
+    const { instance, logLevel, logContent } = this.options.telemetry;
+    return {
+      run_id: spec.runId,
+      agent_id: run.agentId,
+      agent_path: run.path,
+      kind: spec.kind,
+      instruction: spec.instruction,
+      tools: [...spec.tools],
+      self_tools: this.book.mayBranch(run) ? [...SUBAGENT_TOOLS] : [],
+      limits: spec.limits,
+      model,
+      telemetry: { instance, traceparent: spec.traceparent, log_level: logLevel, log_content: logContent },
+      ...(spec.event === null ? {} : { event: spec.event }),
+      ...(spec.outputContract === null ? {} : { output_contract: spec.outputContract }),
+    };
+  }
+
+  private onConvicted(child: Child, cause: StopCause, health: Health): void {
+    const log = child.run?.log ?? this.options.log;
+    log.warn('subagent.stuck', {
+      cause,
+      health,
+      pid_child: child.pid,
+      process_state: child.pid === null ? null : (readStat(child.pid)?.state ?? null),
+      stray_lines: child.garbageCount,
+    });
+  }
+
+  private onEnded(child: Child, end: RunEnd): void {
+    this.children.delete(child);
+    if (child.run !== null) this.book.settle(child.run, end);
+    else this.pool.onEnded(child, end, end.cause !== null && TOLD.has(end.cause));
+    if (this.children.size > 0) return;
+    clearInterval(this.ticker);
+    this.ticker = undefined;
+    for (const tell of this.emptied.splice(0)) tell();
+  }
+
+  private onWarmDied(reason: 'crashed' | 'stuck', verdict: 'retry' | 'tripped'): void {
+    const { log, metrics } = this.options;
+    metrics.add('agent_subagent_restarts_total', { reason });
+    log.warn('subagent.restart', { reason, msg: 'a warm child died; another is started after a backoff' });
+    if (verdict === 'retry') return;
+    metrics.add('agent_restarts_tripped_total');
+    metrics.add('agent_limit_exceeded_total', { limit: 'restart_storm' });
+    log.error('limit.exceeded', {
+      limit: 'restart_storm',
+      msg: 'warm children keep dying: none is started until the breaker lets one through',
+    });
+  }
+
+  private settleUnstarted(run: AgentRun, cause: StopCause | null, error: RunEnd['error'] = null): void {
+    this.book.settle(run, { cause, exit: null, rung: 'none', error });
+  }
+
+  private tick(): void {
+    for (const child of this.children) child.tick();
+    this.book.tick();
+  }
+}
+
+function refusedResult(runId: string, message: string): RunResult {
+  return {
+    run_id: runId,
+    status: 'refused',
+    result: '',
+    has_usable_partial: false,
+    usage: NO_USAGE,
+    error: { type: 'RuleOfTwo', message },
+  };
+}

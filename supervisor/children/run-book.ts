@@ -1,0 +1,182 @@
+import { ulid } from 'ulid';
+import { AgentRun, outcomeOf, type RunEnd } from './agent-run.ts';
+import { AgentTree, type Grant, type SpawnRequest } from './agent-tree.ts';
+import type { Child } from './child.ts';
+import type { ProgressParams } from './frame-intake.ts';
+import { Rollup } from './rollup.ts';
+import type { RunOutcome, RunSpec, StopCause } from './run.ts';
+import { recordSettlement } from './settlement.ts';
+import { Subagents } from './subagents.ts';
+import type { ChildSupervisorOptions } from './supervisor-options.ts';
+
+export interface Entry {
+  readonly run: AgentRun;
+  /** Null while the run waits for a child. */
+  child: Child | null;
+}
+
+export interface RunBookHooks {
+  /** Finds a child for a subagent's run. */
+  place(run: AgentRun): void;
+  stop(entry: Entry, cause: StopCause): void;
+}
+
+/** Every agent that has not settled, where it stands in its tree, and what has become of the others. */
+export class RunBook {
+  readonly rollup: Rollup;
+  readonly subagents: Subagents;
+  private readonly tree: AgentTree;
+  private readonly entries = new Map<string, Entry>();
+  private readonly byPath = new Map<string, Entry>();
+
+  constructor(
+    private readonly options: ChildSupervisorOptions,
+    private readonly hooks: RunBookHooks,
+  ) {
+    const { clock, limits, metrics } = options;
+    this.rollup = new Rollup(metrics, clock);
+    this.tree = new AgentTree(
+      {
+        maxDepth: limits.maxDepth,
+        maxChildren: limits.maxChildren,
+        maxTotal: limits.maxTotalSubagents,
+        treeTokens: limits.treeTokens,
+        spawnRate: { burst: 8, perSecond: 2 },
+      },
+      clock.now(),
+    );
+    this.subagents = new Subagents(this.tree, {
+      now: () => clock.now(),
+      metrics,
+      start: (parent, grant, request) => this.addSubagent(parent, grant, request),
+      stop: (run, cause) => this.stopPath(run.path, cause),
+      forbidden: (tools) => options.forbidden?.(tools) ?? null,
+      changed: (handle) => options.subagentChanged?.(handle),
+    });
+  }
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  all(): readonly Entry[] {
+    return [...this.entries.values()];
+  }
+
+  get(runId: string): Entry | undefined {
+    return this.entries.get(runId);
+  }
+
+  /** Enters what the engine launches; null when that run is under way already. */
+  addRoot(spec: RunSpec): AgentRun | null {
+    const { clock, log, limits } = this.options;
+    if (this.entries.has(spec.runId)) {
+      log.error('loop.error', { msg: `run ${spec.runId} was launched twice; the second launch is ignored` });
+      return null;
+    }
+    const now = clock.now();
+    const { path } = this.tree.addRoot(spec, spec.route === null, now);
+    const place = { agentId: ulid(), path, depth: 0, parent: null, rootRunId: spec.runId };
+    const maxTokens = Math.min(spec.limits.max_tokens, limits.treeTokens);
+    const bounded = { ...spec, limits: { ...spec.limits, max_tokens: maxTokens } };
+    return this.enter(new AgentRun(bounded, place, now, log));
+  }
+
+  /** Whether it may start subagents at all. */
+  mayBranch(run: AgentRun): boolean {
+    const { maxDepth, maxChildren } = this.options.limits;
+    return run.depth < maxDepth && maxChildren > 0;
+  }
+
+  progress(run: AgentRun, params: ProgressParams): void {
+    this.rollup.take(run.spec.runId, params);
+    const { tokens_in, tokens_out, steps } = params.usage;
+    const passed = this.tree.report(run.path, tokens_in + tokens_out);
+    for (const path of this.tree.ancestors(run.path)) this.byPath.get(path)?.child?.noteProgress();
+    if (run.parent !== null) this.subagents.moved(run.path, `subagent ${run.path}: step ${steps}`);
+    if (passed) for (const path of this.tree.wholeTree(run.path)) this.stopPath(path, 'tree_tokens');
+  }
+
+  /** The run has answered, is being stopped or has gone: so do its descendants, deepest first. */
+  ending(run: AgentRun): void {
+    this.tree.tearDown(run.path);
+    for (const path of this.tree.descendants(run.path)) {
+      if (!this.isDetachedFrom(path, run.path)) this.stopPath(path, 'parent_ended');
+    }
+  }
+
+  /** Reports how a run ended. Exactly once a run. */
+  settle(run: AgentRun, end: RunEnd): void {
+    const { clock, metrics, emit } = this.options;
+    if (!this.entries.delete(run.spec.runId)) return;
+    this.byPath.delete(run.path);
+    this.ending(run);
+    this.tree.remove(run.path);
+    const outcome = this.withSubagents(run, outcomeOf(run, end, clock.now()));
+    this.rollup.finish(run.spec.runId, outcome.usage.steps);
+    recordSettlement(run, outcome, run.log, metrics);
+    if (end.rung === 'kill' && end.cause === null) {
+      run.log.warn('subagent.orphan', { msg: 'it left running processes behind; they were killed' });
+    }
+    if (run.parent === null) emit({ type: 'run.settled', outcome });
+    else this.subagents.settled(outcome);
+  }
+
+  /** Sets the gauges of the tree. */
+  tick(): void {
+    const { metrics } = this.options;
+    metrics.set('agent_active_subagents', this.entries.size);
+    metrics.set('agent_tree_depth', this.tree.depth);
+    metrics.set('agent_tree_breadth', this.tree.breadth);
+    this.rollup.tick();
+  }
+
+  private withSubagents(run: AgentRun, outcome: RunOutcome): RunOutcome {
+    return { ...outcome, usage: { ...outcome.usage, subagents: run.subagentsStarted } };
+  }
+
+  private addSubagent(parent: AgentRun, grant: Grant, request: SpawnRequest): AgentRun {
+    const spec: RunSpec = {
+      runId: ulid(),
+      kind: 'run',
+      instruction: request.instruction,
+      event: null,
+      tools: grant.tools,
+      limits: grant.limits,
+      outputContract: request.outputContract,
+      traceparent: parent.spec.traceparent,
+      route: parent.spec.route,
+    };
+    parent.subagentsStarted += 1;
+    for (const above of this.tree.ancestors(parent.path)) {
+      const entry = this.byPath.get(above);
+      if (entry !== undefined) entry.run.subagentsStarted += 1;
+    }
+    const { path, depth } = grant;
+    const place = { agentId: ulid(), path, depth, parent: parent.path, rootRunId: parent.rootRunId };
+    const run = this.enter(new AgentRun(spec, place, this.options.clock.now(), this.options.log));
+    // In a later tick: the request has to be on record before its subagent can settle.
+    setImmediate(() => {
+      if (this.entries.has(spec.runId)) this.hooks.place(run);
+    });
+    return run;
+  }
+
+  private enter(run: AgentRun): AgentRun {
+    const entry: Entry = { run, child: null };
+    this.entries.set(run.spec.runId, entry);
+    this.byPath.set(run.path, entry);
+    return run;
+  }
+
+  private stopPath(path: string, cause: StopCause): void {
+    const entry = this.byPath.get(path);
+    if (entry !== undefined) this.hooks.stop(entry, cause);
+  }
+
+  /** Whether `path` or an agent between it and `ancestor` was started to outlive its parent. */
+  private isDetachedFrom(path: string, ancestor: string): boolean {
+    const between = [path, ...this.tree.ancestors(path)];
+    return between.slice(0, between.indexOf(ancestor)).some((one) => this.subagents.isDetached(one));
+  }
+}

@@ -1,0 +1,49 @@
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { AgentRun } from './agent-run.ts';
+import type { RunOutcome } from './run.ts';
+
+/** The limit an outcome ran into, as a label of `agent_limit_exceeded_total`; null: none. */
+export function limitOf(outcome: Pick<RunOutcome, 'status' | 'cause'>): string | null {
+  if (outcome.cause === 'memory') return 'memory';
+  if (outcome.cause === 'tree_tokens') return 'tree_tokens';
+  switch (outcome.status) {
+    case 'exhausted_steps':
+      return 'steps';
+    case 'exhausted_tokens':
+      return 'tokens';
+    case 'deadline':
+      return 'deadline';
+    default:
+      return null;
+  }
+}
+
+/** Writes down how a run ended: one line, and the figures. */
+export function recordSettlement(run: AgentRun, outcome: RunOutcome, log: Log, metrics: Metrics): void {
+  metrics.add('agent_subagents_exited_total', { status: outcome.status });
+  const limit = limitOf(outcome);
+  if (limit !== null) {
+    metrics.add('agent_limit_exceeded_total', { limit });
+    log.warn('limit.exceeded', { limit, status: outcome.status });
+  }
+  if (outcome.cause === 'no_progress' || outcome.cause === 'wedged') {
+    const { finalRung } = outcome;
+    const signal = finalRung === 'term' || finalRung === 'kill' ? finalRung : 'other';
+    metrics.add('agent_subagent_stuck_kills_total', { signal });
+  }
+  const bad = outcome.status === 'crashed' || outcome.status === 'stalled';
+  log.write(bad ? 'warn' : 'info', 'subagent.exit', {
+    status: outcome.status,
+    cause: outcome.cause,
+    route: run.spec.route,
+    exit_code: outcome.exit?.code ?? null,
+    signal: outcome.exit?.signal ?? null,
+    final_rung: outcome.finalRung,
+    dur_ms: Math.round(outcome.durationMs),
+    steps: outcome.usage.steps,
+    tokens_in: outcome.usage.tokens_in,
+    tokens_out: outcome.usage.tokens_out,
+    ...(outcome.error === null ? {} : { err: outcome.error }),
+  });
+}

@@ -1,0 +1,42 @@
+import type { ModelBlock, ToolDescriptor } from '../../protocol/frames.ts';
+import type { Clock } from '../reactor/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { ChannelLimits } from './channel.ts';
+import type { CallTool, RunMessage } from './run.ts';
+import type { SupervisorTimings } from './timings.ts';
+
+export interface ChildSupervisorOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** The child program. It is run as it is, never through a shell. */
+  readonly command: readonly [string, ...string[]];
+  /** The supervisor's environment; children get an allow-listed part of it. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly limits: {
+    readonly maxDepth: number;
+    readonly maxChildren: number;
+    readonly maxTotalSubagents: number;
+    readonly treeTokens: number;
+    readonly noProgressMs: number;
+    readonly childMemoryMaxBytes: number | null;
+  };
+  readonly callTool: CallTool;
+  /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
+  readonly model: () => ModelBlock;
+  readonly telemetry: {
+    readonly instance: string;
+    readonly logLevel: string;
+    readonly logContent: boolean;
+  };
+  readonly emit: (message: RunMessage) => void;
+  /** In [0, 1). */
+  readonly random?: () => number;
+  readonly timings?: Partial<SupervisorTimings>;
+  readonly channelLimits?: ChannelLimits;
+  /** Says why a scope is not allowed in one run (Rule of Two), or null. */
+  readonly forbidden?: (tools: readonly ToolDescriptor[]) => string | null;
+  /** `agent://subagent/{handle}` has changed. */
+  readonly subagentChanged?: (handle: string) => void;
+}

@@ -1,0 +1,74 @@
+import type { Child } from './child.ts';
+import { planDrain } from './drain-plan.ts';
+import type { LadderTimings } from './kill-ladder.ts';
+import type { Unstopped } from './run.ts';
+
+/** The children a teardown works on: whatever is there when it looks. */
+export interface Living {
+  /** Deepest first. */
+  all(): readonly Child[];
+  /** Resolves when there is none. */
+  empty(): Promise<void>;
+}
+
+/**
+ * Lets running work finish its turn, then moves what is left up the kill ladder, so that everything
+ * is gone or reported within `budgetMs`.
+ */
+export async function drainChildren(
+  living: Living,
+  budgetMs: number,
+  timings: LadderTimings,
+): Promise<readonly Unstopped[]> {
+  const plan = planDrain(budgetMs, timings);
+  for (const child of living.all()) {
+    // Warm and starting children have no turn to finish.
+    if (child.run === null) child.stop('drain');
+    else child.windDown(Math.round(plan.cancelAt));
+  }
+  return climb(living, [
+    [plan.cancelAt, (child) => child.stop('drain')],
+    [plan.termAt, (child) => child.hurry('terminate', 'drain')],
+    [plan.killAt, (child) => child.hurry('kill', 'drain')],
+    [plan.reportAt, () => {}],
+  ]);
+}
+
+/** SIGKILL to every group, now. */
+export function killChildren(living: Living, budgetMs: number): Promise<readonly Unstopped[]> {
+  return climb(living, [
+    [0, (child) => child.stop('forced', 0)],
+    [budgetMs, () => {}],
+  ]);
+}
+
+async function climb(
+  living: Living,
+  steps: readonly (readonly [number, (child: Child) => void])[],
+): Promise<readonly Unstopped[]> {
+  const timers = new Set<NodeJS.Timeout>();
+  const bound = new Promise<void>((resolve) => {
+    const last = steps.length - 1;
+    steps.forEach(([at, act], index) => {
+      const step = (): void => {
+        for (const child of living.all()) act(child);
+        if (index === last) resolve();
+      };
+      if (at <= 0) step();
+      else timers.add(setTimeout(step, at));
+    });
+  });
+  await Promise.race([living.empty(), bound]);
+  for (const timer of timers) clearTimeout(timer);
+  return living.all().map((child) => unstopped(child));
+}
+
+function unstopped(child: Child): Unstopped {
+  const [member] = child.process.members();
+  return {
+    runId: child.run?.spec.runId ?? '',
+    agentPath: child.run?.path ?? '',
+    pid: member?.pid ?? child.pid ?? 0,
+    state: `${child.name}, process state ${member?.state ?? 'unknown'}`,
+  };
+}
