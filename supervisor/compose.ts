@@ -1,0 +1,100 @@
+import { ulid } from 'ulid';
+import { AgentdError, errorMessage } from '../protocol/errors.ts';
+import { SUPERVISOR_AGENT_ID } from '../protocol/event-line.ts';
+import { EXIT } from '../protocol/exit-codes.ts';
+import { AGENT_VERSION } from '../protocol/versions.ts';
+import type { Host } from './cli/host.ts';
+import type { Config } from './config/config.ts';
+import { buildParts, type Parts } from './parts.ts';
+import { createLog, type LogSink } from './telemetry/logger.ts';
+import { createMetrics } from './telemetry/metrics-exporter.ts';
+
+/** The idle tick: keeps the heartbeat fresh (contract, section 12). */
+const TICK_MS = 1_000;
+/** What closing may take after a failed start, ms. */
+const CLEANUP_MS = 2_000;
+
+/**
+ * Runs one supervisor from its validated configuration to its end.
+ *
+ * @param warnings what the configuration gives cause to say, logged as `config.warn`
+ * @returns the exit code of the process
+ * @throws AgentdError when it cannot start: a port in use (2), a coordination server without work
+ *   tools (2), a required MCP server that cannot be reached (6)
+ */
+export async function runSupervisor(
+  config: Config,
+  warnings: readonly string[],
+  host: Host,
+): Promise<number> {
+  const { observability } = config;
+  const metrics = createMetrics();
+  const runId = config.runId ?? ulid();
+  const log: LogSink = createLog({
+    level: observability.logLevel,
+    format: observability.logFormat,
+    identity: { runId, agentId: SUPERVISOR_AGENT_ID, agentPath: '0', comp: 'supervisor', pid: process.pid },
+    onDropped: (count) => metrics.add('agent_log_lines_dropped_total', {}, count),
+    env: host.env,
+  });
+  metrics.set('agent_up', 1);
+  log.info('proc.start', { version: AGENT_VERSION, mode: config.mode, instance: config.identity.instance });
+  log.debug('config.loaded', { routes: config.routes.length, mcp_servers: config.mcpServers.length });
+  for (const warning of warnings) log.warn('config.warn', { msg: warning });
+
+  const parts = await buildParts({
+    config,
+    host,
+    log,
+    metrics,
+    runId,
+    finished: (outcome) => {
+      // stdout carries the agent's result and nothing else.
+      if (config.mode !== 'reactive' && outcome.result !== '') host.stdout.write(`${outcome.result}\n`);
+    },
+  });
+  const stopSignals = host.onSignal((signal) => parts.post({ type: 'signal', signal }));
+  const tick = setInterval(() => parts.post({ type: 'tick' }), TICK_MS);
+  try {
+    const { forced, exitCode } = await live(config, parts, log);
+    log.info('proc.exit', { exit_code: forced ? EXIT.FORCED : exitCode });
+    await log.flush(500);
+    if (forced) host.raise('SIGTERM');
+    return forced ? EXIT.FORCED : exitCode;
+  } catch (error) {
+    await Promise.all([parts.children.killAll(CLEANUP_MS), parts.close(CLEANUP_MS)]);
+    const exitCode = error instanceof AgentdError ? error.exitCode : EXIT.FAILURE;
+    log.error('proc.exit', { exit_code: exitCode, msg: errorMessage(error) });
+    await log.flush(500);
+    throw error;
+  } finally {
+    clearInterval(tick);
+    stopSignals();
+    parts.timers.clearAll();
+  }
+}
+
+/** Starts, becomes ready, and waits for the end of the drain that every life ends with. */
+async function live(
+  config: Config,
+  parts: Parts,
+  log: LogSink,
+): Promise<{ readonly forced: boolean; readonly exitCode: number }> {
+  const { supervisor, drain } = parts;
+  // A signal during a slow start must not wait for it.
+  const ended = drain.done.then(() => 'ended' as const);
+  const outcome = await Promise.race([parts.connect().then(() => 'started' as const), ended]);
+  if (outcome === 'started' && drain.phase === 'running') {
+    supervisor.markStarted();
+    log.info('proc.ready', {
+      mode: config.mode,
+      instance: config.identity.instance,
+      ...(config.shard.count > 1 ? { shard: `${config.shard.index}/${config.shard.count}` } : {}),
+      ...(parts.health.url === null ? {} : { metrics_url: parts.health.url }),
+    });
+    await parts.startTriggers();
+  }
+  const { forced } = await drain.done;
+  await parts.close(CLEANUP_MS);
+  return { forced, exitCode: supervisor.exitCode };
+}

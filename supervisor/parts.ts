@@ -1,0 +1,239 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { ulid } from 'ulid';
+import { ChildSupervisor } from './children/child-supervisor.ts';
+import type { RunOutcome } from './children/run.ts';
+import type { Host } from './cli/host.ts';
+import type { Config } from './config/config.ts';
+import { LeaseKeeper } from './gates/lease-keeper.ts';
+import { connections } from './lifecycle/connections.ts';
+import { Drain } from './lifecycle/drain.ts';
+import { releaseBudget } from './lifecycle/drain-machine.ts';
+import { Governed } from './lifecycle/governed.ts';
+import { processInstance } from './lifecycle/instance.ts';
+import { readinessOf } from './lifecycle/readiness.ts';
+import { RootRuns } from './lifecycle/root-runs.ts';
+import { modelBlock, RunFactory } from './lifecycle/run-factory.ts';
+import { TokenBudget } from './lifecycle/token-budget.ts';
+import { systemClock } from './reactor/clock.ts';
+import type { SupervisorEvent } from './reactor/event.ts';
+import { Reactor } from './reactor/reactor.ts';
+import { Supervisor } from './reactor/supervisor.ts';
+import { Timers } from './reactor/timers.ts';
+import { Intake } from './routing/intake.ts';
+import { Reactions } from './routing/reactions.ts';
+import { Sessions } from './routing/sessions.ts';
+import { type Health, startHealth } from './surface/health.ts';
+import type { LogSink } from './telemetry/logger.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import { newTraceparent } from './telemetry/trace.ts';
+
+/** Everything one supervisor is made of, wired up. */
+export interface Parts {
+  readonly supervisor: Supervisor;
+  readonly children: ChildSupervisor;
+  readonly drain: Drain;
+  readonly health: Health;
+  readonly timers: Timers;
+  readonly post: (event: SupervisorEvent) => void;
+  /** Connects to the MCP servers and subscribes. @throws AgentdError exit 6 or 2 */
+  connect(): Promise<void>;
+  /** Starts what runs without an event: the root run, the clock. */
+  startTriggers(): Promise<void>;
+  close(budgetMs: number): Promise<void>;
+}
+
+export interface PartsInput {
+  readonly config: Config;
+  readonly host: Host;
+  readonly log: LogSink;
+  readonly metrics: Metrics;
+  /** The run id of this process, and of its first root run. */
+  readonly runId: string;
+  /** A finished root run, for its result and report. */
+  readonly finished: (outcome: RunOutcome, startedAt: number) => void;
+}
+
+/** The child program beside this bundle, or the built one when the sources run as they are. */
+function childCommand(): readonly [string, ...string[]] {
+  const beside = fileURLToPath(new URL('./child.js', import.meta.url));
+  const built = fileURLToPath(new URL('../dist/child.js', import.meta.url));
+  return [process.execPath, existsSync(beside) ? beside : built];
+}
+
+/**
+ * Builds one supervisor. Warm children start at once, so that they are ready when connections are.
+ *
+ * @throws AgentdError ADDRESS_IN_USE (exit 2)
+ */
+export async function buildParts(input: PartsInput): Promise<Parts> {
+  const { config, host, log, metrics } = input;
+  const clock = systemClock;
+  const timers = new Timers(clock);
+  const random = Math.random;
+  const instance = processInstance(config.identity.instance);
+  const budget = new TokenBudget(config.limits.budgetTokensLifetime);
+
+  const reactor: Reactor<SupervisorEvent> = new Reactor(
+    (event) => supervisor.handle(event),
+    () => supervisor.afterBatch(),
+    () => health.beat(),
+  );
+  const post = (event: SupervisorEvent): void => reactor.post(event);
+
+  const health = await startHealth({
+    metricsAddr: config.observability.metricsAddr,
+    healthFile: config.observability.healthFile,
+    renderMetrics: () => {
+      supervisor.publishGauges();
+      return metrics.render();
+    },
+    onStall: () => metrics.add('agent_reactor_stalls_total'),
+    log,
+  });
+  const links = await connections({ config, clock, log, metrics, instance, emit: post });
+
+  const children = new ChildSupervisor({
+    clock,
+    log,
+    metrics,
+    command: childCommand(),
+    env: host.env,
+    limits: config.limits,
+    callTool: links.callTool,
+    model: () => modelBlock(config),
+    telemetry: {
+      instance: config.identity.instance,
+      logLevel: config.observability.logLevel,
+      logContent: config.observability.logContent,
+    },
+    emit: post,
+    random,
+  });
+  children.setWarmTarget(config.limits.warmChildren);
+
+  const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
+  const intake = new Intake(config, log, metrics, () => supervisor.watched);
+  const factory = new RunFactory(config, links.tools);
+  const traceparent = (): string => config.traceparent ?? newTraceparent();
+
+  const reactions = new Reactions(intake.lanes, {
+    clock,
+    timers,
+    children,
+    keeper,
+    log,
+    metrics,
+    post,
+    random,
+    newRunId: ulid,
+    traceparent,
+    spec: (lane, run) => factory.reaction(lane.route.config, run),
+    describe: links.describe,
+    gate: () => supervisor.gate(),
+    maxTotal: config.limits.maxTotalSubagents,
+  });
+  const sessions = new Sessions(intake.lanes, {
+    clock,
+    children,
+    log,
+    metrics,
+    newRunId: ulid,
+    newGovernor: () => new Governed(random),
+    spec: (lane, _session, runId) => factory.session(lane.route.config, runId, traceparent()),
+    mayStart: () => supervisor.mayStart(),
+  });
+  const rootRuns = new RootRuns({
+    config: { ...config, runId: input.runId },
+    clock,
+    timers,
+    children,
+    log,
+    metrics,
+    governor: new Governed(random),
+    newRunId: ulid,
+    spec: (runId) => factory.root(runId, traceparent()),
+    mayStart: () => supervisor.mayStart(),
+    budgetRemaining: () => budget.remaining,
+    due: () => post({ type: 'root.due' }),
+    finish: (exitCode) => supervisor.finish(exitCode, 'finished'),
+    finished: input.finished,
+  });
+
+  let stopClock = (): void => undefined;
+  const drain = new Drain({
+    clock,
+    log,
+    metrics,
+    drainTimeoutMs: config.lifecycle.drainTimeoutMs,
+    stepDone: (step) => post({ type: 'drain.step_done', step }),
+    actions: {
+      disarm: () => {
+        stopClock();
+        timers.clear('loop');
+        links.disarm();
+        children.setWarmTarget(0);
+      },
+      releaseOffers: (budgetMs) => {
+        keeper.drain(releaseBudget(config.lifecycle.drainTimeoutMs));
+        return keeper.settled('offered', budgetMs);
+      },
+      stopChildren: (budgetMs) => children.drain(budgetMs),
+      releaseLeases: async (budgetMs) => {
+        await keeper.settled('all', budgetMs);
+        return keeper.open().map(({ item }) => item);
+      },
+      flush: (budgetMs) => links.close(Math.min(budgetMs, 500)),
+      killAll: (budgetMs) => children.killAll(budgetMs),
+    },
+  });
+
+  const supervisor = new Supervisor({
+    config,
+    clock,
+    timers,
+    log,
+    metrics,
+    children,
+    intake,
+    reactions,
+    sessions,
+    rootRuns,
+    keeper,
+    drain,
+    budget,
+    post,
+    runEnded: links.forget,
+    readiness: (facts) => {
+      const readiness = readinessOf({ ...facts, intelligenceAllDown: false });
+      metrics.set('agent_ready', readiness.ready ? 1 : 0);
+      health.setReadiness(readiness);
+    },
+  });
+
+  return {
+    supervisor,
+    children,
+    drain,
+    health,
+    timers,
+    post,
+    connect: links.start,
+    startTriggers: async () => {
+      const { mode, schedule, shard } = config;
+      if (mode === 'once' || mode === 'loop') post({ type: 'root.due' });
+      else if (schedule !== null) {
+        const { ClockTrigger } = await import('./routing/triggers.ts');
+        const trigger = new ClockTrigger(schedule, shard, clock, timers, (key) =>
+          post({ type: 'clock', key }),
+        );
+        stopClock = () => trigger.stop();
+        trigger.start();
+        log.info('trigger.armed', { trigger: schedule.cron ?? `every ${schedule.intervalMs} ms` });
+      }
+    },
+    close: async (budgetMs) => {
+      await Promise.all([links.close(budgetMs), health.close(budgetMs)]);
+    },
+  };
+}
