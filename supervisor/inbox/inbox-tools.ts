@@ -52,7 +52,6 @@ const TOOLS: Readonly<Record<string, ToolEntry>> = {
     schema: completeArguments,
     call: async (inbox, args, meta) => {
       const { uri, result } = completeArguments.parse(args);
-      if (result === undefined) throw new AgentdError('USAGE', 'result is required');
       const outcome = await inbox.complete({
         uri,
         result,
