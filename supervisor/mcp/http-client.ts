@@ -27,7 +27,7 @@ export type BodyEnd = (error: unknown, resumable: boolean) => void;
 export class HttpClient {
   private readonly agent: Agent;
 
-  /** @throws AgentdError CONFIG_INVALID when the certificate file cannot be read */
+  /** @throws AgentdError TLS_UNUSABLE when the certificate file cannot be read */
   constructor(private readonly options: HttpClientOptions) {
     const ca = options.tlsCa === null ? null : readAuthorities(options.tlsCa);
     this.agent = new Agent({
@@ -46,7 +46,7 @@ export class HttpClient {
   /**
    * Sends one request.
    *
-   * @throws Error whose message is the network's reason; AgentdError CONFIG_INVALID when a secret cannot be read
+   * @throws Error whose message is the network's reason; AgentdError of kind configuration when a secret cannot be read
    */
   async send(
     url: string | URL,

@@ -24,7 +24,7 @@ const GOODBYE_MS = 500;
  * Makes the transport to a server, not started yet. Secrets are read here and at each request, so
  * that a rotated one is picked up.
  *
- * @throws AgentdError CONFIG_INVALID when a secret or the certificate file cannot be read
+ * @throws AgentdError of kind configuration when a secret or the certificate file cannot be read
  */
 export function openLink(options: LinkOptions, events: LinkEvents): Link {
   const { transport } = options.config;

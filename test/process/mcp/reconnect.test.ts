@@ -1,51 +1,23 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { FixtureServer } from '../../fixtures/mcp/fixture-server.ts';
-import { eventually } from '../../helpers/eventually.ts';
-import { httpServer, PeerHarness } from '../../helpers/peer-harness.ts';
+import { describe, expect, it } from 'vitest';
+import { mcpServers } from '../../helpers/mcp-servers.ts';
+import { httpServer } from '../../helpers/peer-harness.ts';
 
 const THREE = { 'a://1': 'one', 'a://2': 'two', 'a://3': 'three' };
-const servers: FixtureServer[] = [];
-const harnesses: PeerHarness[] = [];
-
-async function fixture(...args: Parameters<typeof FixtureServer.start>): Promise<FixtureServer> {
-  const server = await FixtureServer.start(...args);
-  servers.push(server);
-  return server;
-}
-
-function harness(...args: ConstructorParameters<typeof PeerHarness>): PeerHarness {
-  const made = new PeerHarness(...args);
-  harnesses.push(made);
-  return made;
-}
-
-afterEach(async () => {
-  await Promise.all(harnesses.splice(0).map(({ peers }) => peers.close(2_000)));
-  const left = await Promise.all(
-    servers.splice(0).map(async (server) => {
-      await eventually('the sockets of the closed connections to go', () => server.openSockets === 0);
-      await server.stop();
-      return server.openSockets;
-    }),
-  );
-  expect(left.every((count) => count === 0)).toBe(true);
-});
+const { fixture, harness } = mcpServers();
 
 describe('a connection over Streamable HTTP', () => {
   it('announces each watched resource once after the start, and each later change once', async () => {
     const server = await fixture({ resources: THREE });
-    const { peers, ...h } = harness([httpServer('src', server.url)]);
-    const all = harnesses.at(-1);
-    if (all === undefined) throw new Error('no harness');
-    peers.watch('src', 'a://1');
-    peers.watch('src', 'a://2');
-    await peers.start();
-    await all.complete('src');
-    expect([...all.updates].sort()).toEqual(['reread a://1', 'reread a://2']);
+    const h = harness([httpServer('src', server.url)]);
+    h.peers.watch('src', 'a://1');
+    h.peers.watch('src', 'a://2');
+    await h.peers.start();
+    await h.complete('src');
+    expect([...h.updates].sort()).toEqual(['reread a://1', 'reread a://2']);
     await server.put('a://2', 'changed');
     await server.put('a://3', 'not watched');
-    await all.until('the change', () => all.updates.length >= 3);
-    expect(all.updates.slice(2)).toEqual(['notification a://2']);
+    await h.until('the change', () => h.updates.length >= 3);
+    expect(h.updates.slice(2)).toEqual(['notification a://2']);
     expect(h.values.get('agent_subscriptions_active')).toBe(2);
   });
 
