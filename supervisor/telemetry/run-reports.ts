@@ -1,9 +1,8 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
 import type { Usage } from '../../protocol/frames.ts';
 import type { RunReport } from '../../protocol/run-report.ts';
 import type { TerminalStatus } from '../../protocol/terminal-status.ts';
 import type { Log } from './log.ts';
+import { replaceFile } from './replace-file.ts';
 
 export type Refusals = RunReport['refusals'];
 
@@ -74,45 +73,11 @@ export class RunReportFile {
     if (this.written) return;
     this.written = true;
     try {
-      replaceDurably(this.path, `${JSON.stringify(report, null, 2)}\n`);
+      replaceFile(this.path, `${JSON.stringify(report, null, 2)}\n`);
       this.log.info('report.written', { path: this.path, status: report.status });
     } catch (error) {
       const { code = 'Error', message } = error as NodeJS.ErrnoException;
       this.log.warn('report.write.fail', { path: this.path, err: { type: code, message } });
     }
-  }
-}
-
-/** Temp file beside the target, fsync, rename, fsync of the folder: durable before anybody sees it. */
-function replaceDurably(path: string, text: string): void {
-  const folder = dirname(resolve(path));
-  const temporary = join(folder, `.${basename(path)}.${process.pid}.tmp`);
-  try {
-    const fd = openSync(temporary, 'w', 0o644);
-    try {
-      writeFileSync(fd, text);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(temporary, path);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
-  }
-  syncFolder(folder);
-}
-
-/** Not every file system can; the report is in place all the same. */
-function syncFolder(folder: string): void {
-  try {
-    const fd = openSync(folder, 'r');
-    try {
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    // Nothing to do about it.
   }
 }
