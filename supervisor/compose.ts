@@ -5,9 +5,12 @@ import { EXIT } from '../protocol/exit-codes.ts';
 import { AGENT_VERSION } from '../protocol/versions.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
+import { FinalReport } from './lifecycle/final-report.ts';
 import { buildParts, type Parts } from './parts.ts';
+import { systemClock } from './reactor/clock.ts';
 import { createLog, type LogSink } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics-exporter.ts';
+import { adoptTraceparent, traceIdOf } from './telemetry/trace.ts';
 
 /** The idle tick: keeps the heartbeat fresh (contract, section 12). */
 const TICK_MS = 1_000;
@@ -30,6 +33,7 @@ export async function runSupervisor(
   const { observability } = config;
   const metrics = createMetrics();
   const runId = config.runId ?? ulid();
+  const traceparent = adoptTraceparent(config.traceparent);
   const log: LogSink = createLog({
     level: observability.logLevel,
     format: observability.logFormat,
@@ -42,13 +46,16 @@ export async function runSupervisor(
   log.debug('config.loaded', { routes: config.routes.length, mcp_servers: config.mcpServers.length });
   for (const warning of warnings) log.warn('config.warn', { msg: warning });
 
+  const report = new FinalReport(config, { runId, traceId: traceIdOf(traceparent) }, systemClock, log);
   const parts = await buildParts({
     config,
     host,
     log,
-    metrics,
+    metrics: report.counting(metrics),
     runId,
+    traceparent,
     finished: (outcome) => {
+      report.take(outcome);
       // stdout carries the agent's result and nothing else.
       if (config.mode !== 'reactive' && outcome.result !== '') host.stdout.write(`${outcome.result}\n`);
     },
@@ -56,14 +63,17 @@ export async function runSupervisor(
   const stopSignals = host.onSignal((signal) => parts.post({ type: 'signal', signal }));
   const tick = setInterval(() => parts.post({ type: 'tick' }), TICK_MS);
   try {
-    const { forced, exitCode } = await live(config, parts, log);
-    log.info('proc.exit', { exit_code: forced ? EXIT.FORCED : exitCode });
+    const { forced, exitCode: clean } = await live(config, parts, log);
+    const exitCode = forced ? EXIT.FORCED : clean;
+    report.write(exitCode);
+    log.info('proc.exit', { exit_code: exitCode });
     await log.flush(500);
     if (forced) host.raise('SIGTERM');
-    return forced ? EXIT.FORCED : exitCode;
+    return exitCode;
   } catch (error) {
     await Promise.all([parts.children.killAll(CLEANUP_MS), parts.close(CLEANUP_MS)]);
     const exitCode = error instanceof AgentdError ? error.exitCode : EXIT.FAILURE;
+    report.write(exitCode);
     log.error('proc.exit', { exit_code: exitCode, msg: errorMessage(error) });
     await log.flush(500);
     throw error;

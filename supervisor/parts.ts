@@ -26,7 +26,7 @@ import { Sessions } from './routing/sessions.ts';
 import { type Health, startHealth } from './surface/health.ts';
 import type { LogSink } from './telemetry/logger.ts';
 import type { Metrics } from './telemetry/metrics.ts';
-import { newTraceparent } from './telemetry/trace.ts';
+import { childTraceparent, newTraceparent } from './telemetry/trace.ts';
 
 /** Everything one supervisor is made of, wired up. */
 export interface Parts {
@@ -50,6 +50,8 @@ export interface PartsInput {
   readonly metrics: Metrics;
   /** The run id of this process, and of its first root run. */
   readonly runId: string;
+  /** The trace this process belongs to. */
+  readonly traceparent: string;
   /** A finished root run, for its result and report. */
   readonly finished: (outcome: RunOutcome, startedAt: number) => void;
 }
@@ -115,7 +117,8 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
   const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
   const intake = new Intake(config, log, metrics, () => supervisor.watched);
   const factory = new RunFactory(config, links.tools);
-  const traceparent = (): string => config.traceparent ?? newTraceparent();
+  // A root run continues the trace we were started in; each reaction begins one of its own.
+  const rootTrace = (): string => childTraceparent(input.traceparent);
 
   const reactions = new Reactions(intake.lanes, {
     clock,
@@ -127,7 +130,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     post,
     random,
     newRunId: ulid,
-    traceparent,
+    traceparent: newTraceparent,
     spec: (lane, run) => factory.reaction(lane.route.config, run),
     describe: links.describe,
     gate: () => supervisor.gate(),
@@ -140,7 +143,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     metrics,
     newRunId: ulid,
     newGovernor: () => new Governed(random),
-    spec: (lane, _session, runId) => factory.session(lane.route.config, runId, traceparent()),
+    spec: (lane, _session, runId) => factory.session(lane.route.config, runId, newTraceparent()),
     mayStart: () => supervisor.mayStart(),
   });
   const rootRuns = new RootRuns({
@@ -152,7 +155,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     metrics,
     governor: new Governed(random),
     newRunId: ulid,
-    spec: (runId) => factory.root(runId, traceparent()),
+    spec: (runId) => factory.root(runId, rootTrace()),
     mayStart: () => supervisor.mayStart(),
     budgetRemaining: () => budget.remaining,
     due: () => post({ type: 'root.due' }),
