@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CoordinatorProcess, startCoordinatorProcess } from '../../helpers/coordinator-process.ts';
+import { type Ended, runAgentd } from '../../helpers/run-agentd.ts';
+import { connectSdkClient } from '../../helpers/sdk-client.ts';
+
+describe('agentd work', () => {
+  let folder: string;
+  let coordinator: CoordinatorProcess;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'agentd-work-'));
+    coordinator = await startCoordinatorProcess(['--db', join(folder, 'ledger.db'), '--max-attempts', '1']);
+  });
+  afterAll(async () => {
+    await coordinator.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const work = (...args: string[]): Promise<Ended> =>
+    runAgentd(['work', ...args], { env: { AGENT_COORDINATE_URL: coordinator.url } });
+  const json = (text: string): unknown[] =>
+    text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown);
+
+  it('submits, lists, shows, requeues, drops and counts, as a table and as JSON', async () => {
+    const submitted = await work('submit', 'one', 'two', '--priority', 'high', '--kind', 'mail');
+    expect(submitted).toMatchObject({ code: 0, stdout: 'one submitted\ntwo submitted\n' });
+    expect((await work('submit', 'one')).stdout).toBe('one is known already\n');
+
+    const { client, close } = await connectSdkClient(coordinator.url);
+    const claimed = await client.callTool({ name: 'work.claim', arguments: { item: 'one', ttl_ms: 60_000 } });
+    const { lease_id } = claimed.structuredContent as { lease_id: string };
+    await client.callTool({ name: 'work.release', arguments: { lease_id, reason: 'crashed\u001b[31m' } });
+    await close();
+
+    const table = await work('list');
+    expect(table.stdout).toMatch(
+      /^STATE .*\ndead_letter +high +1\/1 .* mail .*one\nready +high +0\/1 .*two\n$/,
+    );
+    expect(json((await work('list', '--json', '--state', 'dead_letter')).stdout)).toMatchObject([
+      { work_id: 'one', state: 'dead_letter' },
+    ]);
+    const shown = await work('show', 'one');
+    expect(shown.stdout).toMatch(/state +dead_letter\n/);
+    expect(shown.stdout).toMatch(/last error +crashed\?\[31m/);
+    expect(await work('requeue', 'one', 'two')).toMatchObject({
+      code: 1,
+      stdout: 'one requeued\ntwo is no dead letter\n',
+    });
+    expect(await work('drop', 'two')).toMatchObject({ code: 0, stdout: 'two dropped\n' });
+    expect(json((await work('stats', '--json')).stdout)).toMatchObject([
+      { pending: 1, claimed: 0, deadletter: 0 },
+    ]);
+    expect((await work('stats')).stdout).toMatch(/^pending +1\nclaimed +0\n/);
+    expect(await work('show', 'nobody')).toMatchObject({ code: 1, stdout: 'nobody is not known here\n' });
+  });
+
+  it('says what is wrong in a sentence with the right exit code', async () => {
+    const cases: [string[], number, RegExp][] = [
+      [
+        ['stats', '--url', 'http://127.0.0.1:9/mcp'],
+        6,
+        /cannot reach http:\/\/127\.0\.0\.1:9\/mcp: .*ECONNREFUSED|bad port/,
+      ],
+      [['stats', '--url', 'nonsense'], 2, /--url "nonsense" is not a URL/],
+      [['submit', 'x', '--delay', 'soon'], 2, /--delay "soon" is not a duration/],
+      [['submit', 'x', 'y', '--claim-key', 'k'], 2, /--claim-key names one item/],
+      [['submit', 'x', '--depends-on', 'nobody'], 1, /nobody, which is not known/],
+      [['list', '--limit', '0'], 2, /--limit "0"/],
+      [['list', '--state', 'lost'], 2, /Allowed choices/],
+    ];
+    for (const [args, code, message] of cases) {
+      const ended = await work(...args);
+      expect({ args, code: ended.code }).toEqual({ args, code });
+      expect(ended.stderr).toMatch(message);
+      expect(ended.stderr).not.toMatch(/\n\s+at /);
+    }
+  });
+});
