@@ -1,3 +1,4 @@
+import { missingFeature } from '../config/implemented.ts';
 import { keyDescriptions } from '../config/schema-walk.ts';
 import type { EngineFlag } from './engine-command.ts';
 
@@ -5,5 +6,6 @@ import type { EngineFlag } from './engine-command.ts';
 export function describeFlag(flag: EngineFlag): string {
   const text = 'help' in flag ? flag.help : (keyDescriptions().get(flag.key) ?? '');
   const [variable] = flag.env ?? [];
-  return variable === undefined ? text : `${text} [${variable}]`;
+  const missing = 'key' in flag && missingFeature(flag.key) !== null ? ' (not in this build)' : '';
+  return `${text}${missing}${variable === undefined ? '' : ` [${variable}]`}`;
 }

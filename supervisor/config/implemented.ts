@@ -1,4 +1,5 @@
 import type { ConfigDocument } from './schema.ts';
+import type { TreePath } from './tree.ts';
 
 /**
  * What of the contract this build serves. The one place to edit when a feature lands: refusals,
@@ -17,41 +18,72 @@ export const IMPLEMENTED = {
 
 export type Feature = keyof typeof IMPLEMENTED;
 
+/** The keys that use a feature; a route's are looked at one by one. */
+export const FEATURE_KEYS: Readonly<Record<Feature, readonly string[]>> = {
+  standby: ['standby.enabled', 'standby.assign_from', 'standby.warm_intelligence'],
+  watch_config: ['watch_config'],
+  management: ['serve.mcp', 'serve.cert', 'serve.key', 'serve.client_ca', 'serve.bearer'],
+  claim_resource: [],
+  shard_key: ['routes[].shard_key'],
+  cgroup: ['cgroup.root', 'cgroup.memory_max', 'cgroup.pids_max'],
+  aggregate_logs: ['observability.log.aggregate'],
+  otel: ['observability.otel'],
+};
+
 /** A use of a feature in a configuration. */
 export interface FeatureUse {
   readonly feature: Feature;
-  readonly path: readonly (string | number)[];
-}
-
-/** Every use of a feature this build does not serve. */
-export function unimplementedUses(document: ConfigDocument): FeatureUse[] {
-  return featureUses(document).filter(({ feature }) => !isImplemented(feature));
+  readonly path: TreePath;
 }
 
 export function isImplemented(feature: Feature): boolean {
   return IMPLEMENTED[feature];
 }
 
-function featureUses({ standby, serve, cgroup, observability, ...rest }: ConfigDocument): FeatureUse[] {
-  const uses: FeatureUse[] = [];
-  const use = (feature: Feature, path: FeatureUse['path'], when: boolean): void => {
-    if (when) uses.push({ feature, path });
-  };
-  use('standby', ['standby', 'enabled'], standby.enabled);
-  use('standby', ['standby', 'assign_from'], standby.assign_from !== undefined);
-  use('standby', ['standby', 'warm_intelligence'], standby.warm_intelligence === true);
-  use('watch_config', ['watch_config'], rest.watch_config);
-  for (const key of ['mcp', 'cert', 'key', 'client_ca', 'bearer'] as const) {
-    use('management', ['serve', key], serve[key] !== undefined);
+/** Every use of a feature this build does not serve. */
+export function unimplementedUses(document: ConfigDocument): FeatureUse[] {
+  return [...keyUses(document), ...routeUses(document)].filter(({ feature }) => !isImplemented(feature));
+}
+
+/** A key is used when it holds anything but "off". */
+function keyUses(document: ConfigDocument): FeatureUse[] {
+  return FEATURES.flatMap((feature) =>
+    FEATURE_KEYS[feature]
+      .filter((key) => !key.includes('[]'))
+      .map((key) => ({ feature, path: key.split('.') }))
+      .filter(({ path }) => isSaid(valueAt(document, path))),
+  );
+}
+
+function routeUses({ routes }: ConfigDocument): FeatureUse[] {
+  return routes.flatMap(({ claim, shard_key: shardKey }, at): FeatureUse[] => [
+    ...(claim?.style === 'resource'
+      ? [{ feature: 'claim_resource', path: ['routes', at, 'claim', 'style'] } as const]
+      : []),
+    ...(shardKey === 'uri' ? [] : [{ feature: 'shard_key', path: ['routes', at, 'shard_key'] } as const]),
+  ]);
+}
+
+function isSaid(value: unknown): boolean {
+  return value !== undefined && value !== false;
+}
+
+function valueAt(document: ConfigDocument, path: readonly string[]): unknown {
+  let here: unknown = document;
+  for (const step of path) {
+    here = Object.entries(here ?? {}).find(([key]) => key === step)?.[1];
   }
-  for (const key of ['root', 'memory_max', 'pids_max'] as const) {
-    use('cgroup', ['cgroup', key], cgroup[key] !== undefined);
-  }
-  use('aggregate_logs', ['observability', 'log', 'aggregate'], observability.log.aggregate);
-  use('otel', ['observability', 'otel'], observability.otel !== undefined);
-  for (const [at, route] of rest.routes.entries()) {
-    use('claim_resource', ['routes', at, 'claim', 'style'], route.claim?.style === 'resource');
-    use('shard_key', ['routes', at, 'shard_key'], route.shard_key !== 'uri');
-  }
-  return uses;
+  return here;
+}
+
+const FEATURES = Object.keys(IMPLEMENTED) as readonly Feature[];
+
+/** The features this build serves, for the manifest. */
+export function implementedFeatures(): Feature[] {
+  return FEATURES.filter(isImplemented);
+}
+
+/** The feature a key waits for, if this build does not serve it. */
+export function missingFeature(key: string): Feature | null {
+  return FEATURES.find((feature) => !isImplemented(feature) && FEATURE_KEYS[feature].includes(key)) ?? null;
 }

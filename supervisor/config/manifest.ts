@@ -1,7 +1,7 @@
 import type { CapabilitiesManifest } from '../../protocol/manifest.ts';
 import { VERSIONS } from '../../protocol/versions.ts';
 import type { Config } from './config.ts';
-import { type Feature, IMPLEMENTED, isImplemented } from './implemented.ts';
+import { implementedFeatures, isImplemented } from './implemented.ts';
 
 /** What only a running supervisor knows; before it runs, everything is off or unknown. */
 export interface LiveFacts {
@@ -24,7 +24,10 @@ export function buildManifest(config: Config, facts: LiveFacts): CapabilitiesMan
   return {
     contract_version: VERSIONS.contract_version,
     agent_version: facts.agentVersion,
-    build_features: [...BASE_FEATURES, ...implementedFeatures()].sort(),
+    build_features: [
+      ...BASE_FEATURES,
+      ...implementedFeatures().map((name) => name.replaceAll('_', '-')),
+    ].sort(),
     identity: {
       run_id: facts.runId,
       instance: identity.instance,
@@ -78,10 +81,4 @@ export function buildManifest(config: Config, facts: LiveFacts): CapabilitiesMan
 
 function claimStyles(): ('tool' | 'resource')[] {
   return isImplemented('claim_resource') ? ['tool', 'resource'] : ['tool'];
-}
-
-function implementedFeatures(): string[] {
-  return (Object.keys(IMPLEMENTED) as Feature[])
-    .filter(isImplemented)
-    .map((name) => name.replaceAll('_', '-'));
 }
