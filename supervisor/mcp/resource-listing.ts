@@ -34,6 +34,11 @@ export class ResourceListing {
     return this.phase === 'failed';
   }
 
+  /** A listing is under way. */
+  get running(): boolean {
+    return this.phase === 'running' || this.phase === 'again';
+  }
+
   attach(session: ListingSession): void {
     this.detach();
     this.session = session;

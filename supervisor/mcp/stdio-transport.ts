@@ -127,7 +127,10 @@ export class StdioTransport implements Transport {
       return;
     }
     this.events.heard();
-    this.onmessage?.(message.data);
+    // The SDK handles notifications a microtask later but answers at once: one that was sent before
+    // an answer, in the same chunk, must not be overtaken by it.
+    if ('method' in message.data) this.onmessage?.(message.data);
+    else queueMicrotask(() => this.onmessage?.(message.data));
   }
 
   private fail(reason: string): void {

@@ -70,11 +70,9 @@ export class Subscriptions {
       for (const [uri, cause] of due) if (this.wants(uri)) this.announce(uri, cause);
       this.pump();
     });
+    const named = { server, clock, log, relistMs };
     this.listing = new ResourceListing({
-      server,
-      clock,
-      log,
-      relistMs,
+      ...named,
       onListed: (resources) => this.takeListing(resources),
       onFailed: () => {
         this.scheduleRetry();
@@ -197,7 +195,7 @@ export class Subscriptions {
       this.busy.add(uri);
       void this.reconcile(session, uri, cause);
     }
-    if (this.busy.size === 0 && this.settling.empty) this.report();
+    if (this.busy.size === 0 && this.settling.empty && !this.listing.running) this.report();
   }
 
   /** Brings one URI from what is held to what is wanted. */
