@@ -129,9 +129,10 @@ export class DrivenChild {
       frame.type === 'notification' && frame.body.method === method
         ? (frame.body.params as ParamsOf<M>)
         : undefined;
-    return this.until(method, () =>
-      this.frames.map(paramsOf).find((params) => params !== undefined && accept(params)),
-    );
+    return this.untilFrame(method, (frame) => {
+      const params = paramsOf(frame);
+      return params !== undefined && accept(params) ? params : undefined;
+    });
   }
 
   async request(method: ChildRequest['method'], accept: (request: ChildRequest) => boolean = () => true) {
@@ -161,7 +162,25 @@ export class DrivenChild {
     accept: (frame: FrameFromChild) => boolean,
     timeoutMs = WAIT_MS,
   ): Promise<FrameFromChild> {
-    return this.until(what, () => this.frames.find(accept), timeoutMs);
+    return this.untilFrame(what, (frame) => (accept(frame) ? frame : undefined), timeoutMs);
+  }
+
+  /** Each frame is looked at once, so that waiting through a flood stays cheap. */
+  private untilFrame<T>(
+    what: string,
+    pick: (frame: FrameFromChild) => T | undefined,
+    timeoutMs = WAIT_MS,
+  ): Promise<T> {
+    let next = 0;
+    const probe = (): T | undefined => {
+      for (let frame = this.frames[next]; frame !== undefined; frame = this.frames[next]) {
+        next++;
+        const picked = pick(frame);
+        if (picked !== undefined) return picked;
+      }
+      return undefined;
+    };
+    return this.until(what, probe, timeoutMs);
   }
 
   /** Waits until `probe` finds something; asked again at every frame, byte of stderr and at exit. */
