@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { sourceFiles } from './checks/source-files.ts';
 import { configurationPage } from './docs/configuration-page.ts';
 import { errorsPage } from './docs/errors-page.ts';
+import { eventsPage } from './docs/events-page.ts';
 import { exitCodesPage } from './docs/exit-codes-page.ts';
+import { metricsPage } from './docs/metrics-page.ts';
 import { statesPage } from './docs/states-page.ts';
 
 /**
@@ -20,7 +22,9 @@ export async function generatedPages(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['docs/configuration.md', configurationPage()],
     ['docs/errors.md', errorsPage()],
+    ['docs/events.md', eventsPage()],
     ['docs/exit-codes.md', exitCodesPage()],
+    ['docs/metrics.md', metricsPage()],
     ['docs/states.md', await statesPage(ROOT, machines)],
   ]);
 }

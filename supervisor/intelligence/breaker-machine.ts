@@ -1,11 +1,6 @@
 /**
  * The circuit breaker of one model endpoint, shared by all children of a supervisor: what one child
  * learns about an endpoint the hard way, the next need not learn again.
- *
- *     closed ──3 failures, or a refused credential──► open ──due, and offered to a run──► trial
- *       ▲                                              ▲  │                               │ │
- *       └──────────────── any success ─────────────────┼──┘◄──────────── success ─────────┘ │
- *                                                      └─────────── failure, backoff ×2 ────┘
  */
 export type BreakerState =
   | { readonly state: 'closed'; readonly failures: number }
@@ -34,6 +29,52 @@ export const AUTH_BACKOFF_MS = 30_000;
 export const MAX_BACKOFF_MS = 60_000;
 /** A trial nobody reported on is over after this, ms. */
 export const TRIAL_MS = 30_000;
+
+/** The table of the machine, for docs/states.md. */
+export const TRANSITIONS = [
+  { state: 'closed', event: 'succeeded', next: 'closed', effects: '', note: 'failures are forgotten' },
+  {
+    state: 'closed',
+    event: 'failed',
+    next: 'closed',
+    effects: '',
+    note: 'not the third in a row; or a rejected request',
+  },
+  {
+    state: 'closed',
+    event: 'failed',
+    next: 'open',
+    effects: 'opened',
+    note: 'the third in a row, or a refused credential',
+  },
+  { state: 'closed', event: 'offered', next: 'closed', effects: '', note: '' },
+  {
+    state: 'open',
+    event: 'succeeded',
+    next: 'closed',
+    effects: 'closed',
+    note: 'a call that was under way, or a last resort',
+  },
+  { state: 'open', event: 'failed', next: 'open', effects: '', note: 'when it was due: the backoff doubles' },
+  { state: 'open', event: 'offered', next: 'open', effects: '', note: 'not due: offered last' },
+  {
+    state: 'open',
+    event: 'offered',
+    next: 'trial',
+    effects: '',
+    note: 'due: this run gets it in its own place',
+  },
+  { state: 'trial', event: 'succeeded', next: 'closed', effects: 'closed', note: '' },
+  { state: 'trial', event: 'failed', next: 'open', effects: '', note: 'the backoff doubles' },
+  { state: 'trial', event: 'failed', next: 'trial', effects: '', note: 'a rejected request' },
+  {
+    state: 'trial',
+    event: 'offered',
+    next: 'trial',
+    effects: '',
+    note: 'offered last, until nobody reported for too long',
+  },
+] as const;
 
 export const CLOSED: BreakerState = { state: 'closed', failures: 0 };
 

@@ -11,6 +11,7 @@ import {
   isDown,
   isUsable,
   MAX_BACKOFF_MS,
+  TRANSITIONS,
   TRIAL_MS,
 } from '../../../supervisor/intelligence/breaker-machine.ts';
 import { IntelligenceHealth, type ModelCall } from '../../../supervisor/intelligence/intelligence-health.ts';
@@ -55,6 +56,29 @@ describe('the breaker of a model endpoint', () => {
         }
       }),
     );
+  });
+
+  it('makes every transition of its table and no other', () => {
+    const seen = new Set<string>();
+    const show = (row: { state: string; event: string; next: string; effects: string }): string =>
+      `${row.state} ${row.event} ${row.next} [${row.effects}]`;
+    const closed: BreakerState[] = [0, 1, 2].map((failures) => ({ state: 'closed', failures }));
+    const others = (['open', 'trial'] as const).flatMap((state): BreakerState[] =>
+      [0, 100].map((until) => ({ state, until, backoffMs: 5_000 })),
+    );
+    const reasons = ['unreachable', 'auth', 'timeout', '5xx', 'other'] as const;
+    const events: BreakerEvent[] = [
+      { type: 'succeeded' },
+      { type: 'offered' },
+      ...reasons.map((reason): BreakerEvent => ({ type: 'failed', reason })),
+    ];
+    for (const state of [...closed, ...others]) {
+      for (const given of events) {
+        const { state: next, effects } = breakerStep(state, given, 50);
+        seen.add(show({ state: state.state, event: given.type, next: next.state, effects: effects.join() }));
+      }
+    }
+    expect([...seen].sort()).toEqual(TRANSITIONS.map(show).sort());
   });
 
   it('opens at the third failure in a row, and at the first refused credential', () => {
