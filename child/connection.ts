@@ -57,10 +57,16 @@ export class Connection {
     this.output.write(encodeFrame(message), done);
   }
 
-  /** Sends a notification that may be lost: not sent while the supervisor reads too slowly. */
+  /** Sends a notification that may be lost: not sent when too large, or while the supervisor reads too slowly. */
   notifyLossy(message: ChildNotification): void {
     if (this.output.queuedBytes > LOSSY_ABOVE_BYTES) return;
-    this.output.write(encodeFrame(message));
+    let line: string;
+    try {
+      line = encodeFrame(message);
+    } catch {
+      return;
+    }
+    this.output.write(line);
   }
 
   /**

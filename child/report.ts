@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
 import { type EventName, LOG_LEVELS, type LogLevel } from '../protocol/event-line.ts';
 import type { ChildNotification, RunStart, Usage } from '../protocol/frames.ts';
+import { cutMiddle } from './loop/distill.ts';
 import type { CallReport } from './model/model.ts';
+
+/** Longest content of a log line, characters. */
+const LONGEST_CONTENT = 16 * 1024;
 
 type Progress = Extract<ChildNotification, { method: 'run.progress' }>['params'];
 
@@ -70,9 +74,10 @@ export class Reporter {
     return LOG_LEVELS.indexOf(level) >= this.threshold;
   }
 
-  /** Content as it may be logged: hash and length, or itself where that was asked for. */
+  /** Content as it may be logged: hash and length, or itself, cut, where that was asked for. */
   content(text: string): Record<string, unknown> {
-    if (this.run.telemetry.log_content) return { content: text, length: text.length };
+    if (this.run.telemetry.log_content)
+      return { content: cutMiddle(text, LONGEST_CONTENT), length: text.length };
     const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
     return { sha256: hash, length: text.length };
   }

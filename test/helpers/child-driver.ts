@@ -73,6 +73,7 @@ export class DrivenChild {
         this.stderr = (this.stderr + chunk.toString()).slice(-STDERR_KEPT);
       });
     });
+    this.process.stdout?.once('end', () => setImmediate(() => this.note(() => undefined)));
     this.process.stdin?.on('error', () => undefined);
     this.exited.then(
       () => this.note(() => undefined),
@@ -203,7 +204,6 @@ export class DrivenChild {
         done(() => reject(new Error(`no ${what}: ${why}; stderr: ${this.stderr.slice(-2000)}`)));
       const timer = setTimeout(() => fail(`nothing within ${timeoutMs} ms`), timeoutMs);
       this.listeners.add(look);
-      this.process.stdout?.once('end', () => setImmediate(() => this.note(() => undefined)));
       look();
     });
   }
