@@ -204,7 +204,7 @@ function claim(work: Work, event: WorkEvent & { type: 'claim' }): Step {
     }
     case 'leased':
       return state.holder === event.lease.holder
-        ? claimAgain(work, state, event.now)
+        ? claimAgain(work, state, event)
         : unchanged(work, { type: 'held', by: state.holder, retryAfterMs: state.expiresAt - event.now });
     case 'done':
       return unchanged(work, { type: 'held', by: HELD_BY_ACKED, retryAfterMs: null });
@@ -215,31 +215,42 @@ function claim(work: Work, event: WorkEvent & { type: 'claim' }): Step {
 }
 
 /**
- * A holder asks for what it already holds: the reply was lost, or the process restarted under its
- * old name. Its own lease comes back, with the time that is left and no more, so that a process
- * which dies on the item again and again cannot keep it. Once it has renewed it knew the lease, so
- * asking again means it forgot: that begins a new attempt.
+ * A holder asks for what it already holds. Where it has never renewed, the reply was lost: its own
+ * lease comes back, with the time that is left and no more, so that a process which dies on the item
+ * again and again cannot keep it. Where it has renewed it knew the lease and has ended it since, and
+ * something it sent about that lease may still be under way: so it gets a new lease and a new
+ * attempt, and whatever arrives late under the old one is refused.
  */
-function claimAgain(work: Work, state: WorkState & { at: 'leased' }, now: number): Step {
+function claimAgain(
+  work: Work,
+  state: WorkState & { at: 'leased' },
+  event: WorkEvent & { type: 'claim' },
+): Step {
   const { leaseId, holder, fencing } = state;
-  if (state.renewed && work.attempt >= work.maxAttempts) {
-    const error = `${state.holder} lost its run ${work.attempt} times`;
-    return changed(
-      { ...work, lastError: error, state: { at: 'dead_letter', since: now, waitingFor: 0 } },
-      { type: 'held', by: HELD_BY_DEAD_LETTER, retryAfterMs: null },
-      [{ type: 'lease.expired', lease: { leaseId, holder, fencing } }],
-    );
-  }
-  const attempt = state.renewed ? work.attempt + 1 : work.attempt;
-  return changed(
-    { ...work, attempt, state: { ...state, renewed: false } },
-    {
+  if (!state.renewed) {
+    return unchanged(work, {
       type: 'granted',
       lease: { leaseId, holder, fencing },
-      expiresInMs: state.expiresAt - now,
-      attempt,
+      expiresInMs: state.expiresAt - event.now,
+      attempt: work.attempt,
       again: true,
-    },
+    });
+  }
+  const ended: WorkEffect = { type: 'lease.expired', lease: { leaseId, holder, fencing } };
+  if (work.attempt >= work.maxAttempts) {
+    const lastError = `${state.holder} lost its run ${work.attempt} times`;
+    return changed(
+      { ...work, lastError, state: { at: 'dead_letter', since: event.now, waitingFor: 0 } },
+      { type: 'held', by: HELD_BY_DEAD_LETTER, retryAfterMs: null },
+      [ended],
+    );
+  }
+  const attempt = work.attempt + 1;
+  const expiresAt = event.now + event.ttlMs;
+  return changed(
+    { ...work, attempt, state: { at: 'leased', ...event.lease, expiresAt, renewed: false } },
+    { type: 'granted', lease: event.lease, expiresInMs: event.ttlMs, attempt, again: false },
+    [ended],
   );
 }
 
