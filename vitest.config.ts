@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** Where a machine-readable report is wanted beside the one for people. */
+const report = process.env.AGENTD_TEST_REPORT;
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -8,6 +11,6 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
-    reporters: ['default'],
+    reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
   },
 });
