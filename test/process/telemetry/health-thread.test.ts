@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,7 +80,8 @@ describe('the health thread', () => {
     expect((await get(`${url}/healthz`)).status).toBe(200);
     const before = (await get(`${url}/metrics`)).body;
 
-    send('block 6000');
+    const release = join(folder, 'release');
+    send(`block ${release}`);
     const wedged = await eventually('503 from healthz', async () => {
       const answer = await get(`${url}/healthz`);
       return answer.status === 503 && answer;
@@ -93,6 +94,7 @@ describe('the health thread', () => {
     const stuck = await get(`${url}/metrics`);
     expect(stuck).toEqual({ status: 200, body: before });
     expect(lines).not.toContain('stall');
+    writeFileSync(release, '');
 
     await eventually('200 from healthz again', async () => (await get(`${url}/healthz`)).status === 200);
     await eventually('the stall to be told', () => lines.includes('stall'));
@@ -171,9 +173,11 @@ describe('the health thread', () => {
   it('writes the verdict of a wedged reactor to the health file', async () => {
     const path = join(folder, 'health.json');
     const { send } = await run(500, { HEALTH_FILE: path });
-    send('block 6000');
+    const release = join(folder, 'release');
+    send(`block ${release}`);
     const read = () => JSON.parse(readFileSync(path, 'utf8'));
     await eventually('an unhealthy health file', () => read().healthy === false);
+    writeFileSync(release, '');
     await eventually('a healthy health file', () => read().healthy === true);
   });
 });

@@ -1,5 +1,14 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -30,10 +39,10 @@ function pipe(): number {
   return keep(openSync(path, constants.O_RDWR | constants.O_NONBLOCK));
 }
 
-function start(stderr: number | 'pipe', lines: number, flushMs: number): ChildProcess {
+function start(stderr: number | 'pipe', lines: number, flushMs: number, env = {}): ChildProcess {
   return spawn(process.execPath, ['--import', 'tsx', WRITER], {
     stdio: ['ignore', 'pipe', stderr],
-    env: { ...process.env, LINES: String(lines), FLUSH_MS: String(flushMs) },
+    env: { ...process.env, LINES: String(lines), FLUSH_MS: String(flushMs), ...env },
   });
 }
 
@@ -76,6 +85,18 @@ describe('a log whose reader misbehaves', () => {
     expect(seen.told).toBe(seen.dropped);
   });
 
+  it('goes on when the reader of a real pipe has gone', async () => {
+    // sh makes a pipe where Node would make a socket pair.
+    const script = 'exec 3>&1; "$0" --import tsx "$1" 2>&1 >&3 | true';
+    const child = spawn('sh', ['-c', script, process.execPath, WRITER], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, LINES: '2000', FLUSH_MS: '50' },
+    });
+    const seen = await report(child);
+    expect(seen.dropped).toBeGreaterThan(0);
+    expect(seen.told).toBe(seen.dropped);
+  });
+
   it('goes on when the disk of a redirected stderr is full', async () => {
     const seen = await report(start(keep(openSync('/dev/full', constants.O_WRONLY)), 20_000, 50));
     expect(seen.dropped).toBeGreaterThan(0);
@@ -90,6 +111,17 @@ describe('a log whose reader misbehaves', () => {
       .split('\n')
       .map((line) => JSON.parse(line).n);
     expect(numbers).toEqual(Array.from({ length: 5000 }, (_, index) => index));
+  });
+
+  it('marks the priority of each line for the journal, and for nobody else', async () => {
+    const path = join(folder, 'log');
+    const stderr = keep(openSync(path, 'w'));
+    const { dev, ino } = fstatSync(stderr, { bigint: true });
+    await report(start(stderr, 1, 30_000, { JOURNAL_STREAM: `${dev}:${ino}` }));
+    await report(start(stderr, 1, 30_000, { JOURNAL_STREAM: `${dev}:${ino + 1n}` }));
+    const [first, second] = readFileSync(path, 'utf8').split('\n');
+    expect(first).toMatch(/^<6>\{"ts":/);
+    expect(second).toMatch(/^\{"ts":/);
   });
 
   it('loses nothing on a pipe or socket whose reader keeps up', async () => {
