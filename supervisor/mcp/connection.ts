@@ -211,7 +211,10 @@ export class Connection implements Peer {
     this.liveSince = clock.now();
     this.dispatch({ type: 'opened', at: this.liveSince });
     this.heartbeat.start(session);
-    this.subscriptions.attach(subscriptionSession(session, timings.subscribeMs));
+    const attach = (): void => this.subscriptions.attach(subscriptionSession(session, timings.subscribeMs));
+    attach();
+    // What was subscribed before the stream was open may have changed unheard.
+    if (session.undecided) void session.link.ready.then(() => own === this.generation && attach());
   }
 
   private async handshake(): Promise<Session> {

@@ -134,7 +134,7 @@ function readAuthorities(path: string): string {
     return readFileSync(path, 'utf8');
   } catch (error) {
     throw new AgentdError(
-      'CONFIG_INVALID',
+      'TLS_UNUSABLE',
       `certificate file ${path} cannot be read: ${errorMessage(error)}`,
       {
         cause: error,

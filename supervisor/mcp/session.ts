@@ -48,6 +48,8 @@ export class Session {
     private readonly server: string,
     private readonly client: Client,
     readonly link: Link,
+    /** Whether updates can be heard was not known in time; {@link Link.ready} tells later. */
+    readonly undecided: boolean,
   ) {}
 
   /**
@@ -68,7 +70,6 @@ export class Session {
     );
     client.setNotificationHandler(ResourceListChangedNotificationSchema, () => events.resourcesChanged());
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => events.toolsChanged());
-    const session = new Session(server, client, link);
     try {
       await client.connect(link.transport, { timeout: Math.min(timeoutMs, LONGEST_TIMER) });
     } catch (error) {
@@ -76,12 +77,12 @@ export class Session {
     }
     // Subscribing before the stream is open would lose what is sent in between.
     let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, STREAM_WAIT_MS);
+    const patience = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(true), STREAM_WAIT_MS);
     });
-    await Promise.race([link.ready, patience]);
+    const undecided = await Promise.race([link.ready.then(() => false), patience]);
     clearTimeout(timer);
-    return session;
+    return new Session(server, client, link, undecided);
   }
 
   /** Why updates of resources cannot be heard on this session, or null. */

@@ -1,5 +1,6 @@
 const LF = 0x0a;
 const CR = 0x0d;
+const ID = [0x69, 0x64, 0x3a];
 
 /**
  * Watches the bytes of a `text/event-stream` body: bounds the size of one event, because parsers
@@ -10,6 +11,8 @@ export class SseGuard {
   resumable = false;
   private eventBytes = 0;
   private lineBytes = 0;
+  /** How much of `id:` the present line begins with. */
+  private idBytes = 0;
 
   constructor(private readonly maxBytes: number) {}
 
@@ -19,7 +22,7 @@ export class SseGuard {
     while (start < chunk.length) {
       const end = chunk.indexOf(LF, start);
       const stop = end === -1 ? chunk.length : end;
-      if (this.lineBytes === 0 && startsWithId(chunk, start)) this.resumable = true;
+      this.lookForId(chunk, start, stop);
       this.lineBytes += stop - start;
       this.eventBytes += stop - start;
       if (this.eventBytes > this.maxBytes) {
@@ -28,14 +31,18 @@ export class SseGuard {
       if (end === -1) return;
       if (this.lineBytes === 0 || (this.lineBytes === 1 && chunk[stop - 1] === CR)) this.eventBytes = 0;
       this.lineBytes = 0;
+      this.idBytes = 0;
       start = end + 1;
     }
   }
-}
 
-/** `id:` at the start of a line. */
-function startsWithId(chunk: Uint8Array, start: number): boolean {
-  return chunk[start] === 0x69 && chunk[start + 1] === 0x64 && chunk[start + 2] === 0x3a;
+  private lookForId(chunk: Uint8Array, start: number, stop: number): void {
+    for (let at = start; at < stop && this.idBytes === this.lineBytes + (at - start); at++) {
+      if (chunk[at] !== ID[this.idBytes]) return;
+      this.idBytes += 1;
+      if (this.idBytes === ID.length) this.resumable = true;
+    }
+  }
 }
 
 /** Counts the bytes of a body that is read as a whole. */

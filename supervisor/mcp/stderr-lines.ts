@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder';
 import type { Clock } from '../reactor/clock.ts';
 
 /** Longest line kept, bytes. */
@@ -11,6 +12,7 @@ export class StderrLines {
   last: string | null = null;
   /** Lines that were not passed on. */
   suppressed = 0;
+  private readonly decoder = new StringDecoder('utf8');
   private pending = '';
   private windowStart = Number.NEGATIVE_INFINITY;
   private inWindow = 0;
@@ -21,7 +23,7 @@ export class StderrLines {
   ) {}
 
   feed(chunk: Buffer): void {
-    const lines = (this.pending + chunk.toString('utf8')).split('\n');
+    const lines = (this.pending + this.decoder.write(chunk)).split('\n');
     this.pending = (lines.pop() ?? '').slice(0, LINE_BYTES);
     for (const line of lines) this.take(line);
   }
