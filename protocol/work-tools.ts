@@ -40,9 +40,16 @@ export const META = {
   TRACEPARENT: 'traceparent',
 } as const;
 
-const item = z.string().min(1).max(8192).describe('what the work is about, normally a resource URI');
-const workId = z.string().min(1).max(8192).describe('the claim key of the item');
-const label = z.string().min(1).max(128);
+// No database keeps the NUL character in text.
+const NO_NUL = /^[^\0]*$/;
+const item = z
+  .string()
+  .min(1)
+  .max(8192)
+  .regex(NO_NUL)
+  .describe('what the work is about, normally a resource URI');
+const workId = z.string().min(1).max(512).regex(NO_NUL).describe('the claim key of the item');
+const label = z.string().min(1).max(128).regex(NO_NUL);
 const ttl = z.number().int().min(1).max(86_400_000).describe('lease time to live, ms');
 
 export const claimArguments = z.object({ item, ttl_ms: ttl });
@@ -74,7 +81,10 @@ export const renewResult = z.looseObject({
 export const ackArguments = z.object({ lease_id: z.string().min(1), result: z.unknown().optional() });
 export const ackResult = z.looseObject({ ok: z.boolean(), reason: z.string().optional() });
 
-export const releaseArguments = z.object({ lease_id: z.string().min(1), reason: z.string().max(4096) });
+export const releaseArguments = z.object({
+  lease_id: z.string().min(1),
+  reason: z.string().max(4096).regex(NO_NUL),
+});
 export const releaseResult = z.looseObject({ ok: z.boolean(), reason: z.string().optional() });
 
 export const PRIORITIES = ['high', 'normal', 'low'] as const;

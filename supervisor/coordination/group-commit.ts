@@ -1,17 +1,17 @@
 import { AgentdError } from '../../protocol/errors.ts';
 
-/** One request waiting to run inside a transaction. `run` may be called again after a rollback. */
-interface Job<Tx> {
-  readonly run: (tx: Tx) => unknown;
+/** One request waiting for its transaction. The job may be run again after a rollback. */
+interface Waiting<Job> {
+  readonly job: Job;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Runs the functions in one transaction and resolves with their results after the commit. */
-export type CommitBatch<Tx> = (runs: readonly ((tx: Tx) => unknown)[]) => Promise<readonly unknown[]>;
+/** Runs the jobs in one transaction and resolves with their results, in order, after the commit. */
+export type CommitBatch<Job> = (jobs: readonly Job[]) => Promise<readonly unknown[]>;
 
-export interface GroupCommitOptions<Tx> {
-  readonly commit: CommitBatch<Tx>;
+export interface GroupCommitOptions<Job> {
+  readonly commit: CommitBatch<Job>;
   /** Most requests that share one transaction. */
   readonly maxBatch: number;
   /** Most requests waiting; one more is refused (invariant 8). */
@@ -23,22 +23,21 @@ export interface GroupCommitOptions<Tx> {
  * caller is answered only after its commit (invariant 11). A batch that fails is run again one by
  * one, so that one bad request cannot fail its neighbours.
  */
-export class GroupCommit<Tx> {
-  private waiting: Job<Tx>[] = [];
+export class GroupCommit<Job> {
+  private waiting: Waiting<Job>[] = [];
   private running: Promise<void> | null = null;
 
-  constructor(private readonly options: GroupCommitOptions<Tx>) {}
+  constructor(private readonly options: GroupCommitOptions<Job>) {}
 
   /** @throws AgentdError LEDGER_OVERLOADED when too many requests wait, or what the commit throws */
-  run<T>(job: (tx: Tx) => T): Promise<T> {
+  run(job: Job): Promise<unknown> {
     if (this.waiting.length >= this.options.maxWaiting) {
       return Promise.reject(
         new AgentdError('LEDGER_OVERLOADED', `${this.waiting.length} requests already wait for the ledger`),
       );
     }
-    const done = new Promise<T>((resolve, reject) => {
-      // The value handed to `resolve` is what `job` returned: the pairing is by position.
-      this.waiting.push({ run: job, resolve: (value) => resolve(value as T), reject });
+    const done = new Promise<unknown>((resolve, reject) => {
+      this.waiting.push({ job, resolve, reject });
     });
     if (this.running === null) {
       const turn = new Promise<void>((resolve) => setImmediate(resolve));
@@ -64,17 +63,17 @@ export class GroupCommit<Tx> {
     if (this.waiting.length > 0) this.running = this.drain();
   }
 
-  private async settle(batch: readonly Job<Tx>[]): Promise<void> {
+  private async settle(batch: readonly Waiting<Job>[]): Promise<void> {
     try {
-      const values = await this.options.commit(batch.map((job) => job.run));
-      batch.forEach((job, index) => {
-        job.resolve(values[index]);
+      const values = await this.options.commit(batch.map(({ job }) => job));
+      batch.forEach(({ resolve }, index) => {
+        resolve(values[index]);
       });
     } catch (error) {
       const [only] = batch;
       if (batch.length === 1 && only !== undefined) only.reject(error);
-      else if (isOutage(error)) for (const job of batch) job.reject(error);
-      else for (const job of batch) await this.settle([job]);
+      else if (isOutage(error)) for (const { reject } of batch) reject(error);
+      else for (const each of batch) await this.settle([each]);
     }
   }
 }

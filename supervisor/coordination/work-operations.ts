@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type {
   AckRequest,
   ClaimAnswer,
+  ClaimedWork,
   ClaimRequest,
   LedgerPolicy,
   ReleaseRequest,
@@ -45,11 +46,14 @@ export function claimChosen(
   policy: LedgerPolicy,
   item: WorkItem,
   request: { readonly holder: string; readonly ttlMs: number },
-): (ClaimAnswer & { granted: true }) | null {
+): ClaimedWork | null {
   const taken = take(table, policy, item, request.holder, request.ttlMs);
   store(table, item, taken);
   const answer = claimAnswer(taken.answer);
-  return answer.granted ? answer : null;
+  if (!answer.granted) return null;
+  const { leaseId, expiresInMs, fencingToken, attempt } = answer;
+  const { key, kind, tenant } = item;
+  return { workId: key, item: item.item, kind, tenant, leaseId, expiresInMs, fencingToken, attempt };
 }
 
 function take(table: WorkTable, policy: LedgerPolicy, item: WorkItem, holder: string, ttlMs: number): Step {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { AgentdError } from '../../protocol/errors.ts';
 import { META } from '../../protocol/work-tools.ts';
@@ -60,8 +61,15 @@ function badArguments(tool: string, error: z.ZodError): AgentdError {
   );
 }
 
-const MAX_NAME = 512;
-const MAX_KEY = 8192;
+/** Longest name of an instance and longest claim key, characters. */
+const MAX_TEXT = 512;
+
+/** The lookup key of an item: the claim key, else the item, shortened to a digest where it is long. */
+export function keyOf(claimKey: string | null, item: string): string {
+  if (claimKey !== null) return claimKey;
+  if (item.length <= MAX_TEXT) return item;
+  return `sha256:${createHash('sha256').update(item).digest('hex')}`;
+}
 
 /**
  * Reads the caller from a call's `_meta`. Without `agent/instance` the session is the holder, so
@@ -71,17 +79,19 @@ const MAX_KEY = 8192;
  */
 export function callerOf(meta: Readonly<Record<string, unknown>> | undefined, sessionId: string): Caller {
   return {
-    holder: text(meta, META.INSTANCE, MAX_NAME) ?? `session:${sessionId}`,
-    claimKey: text(meta, META.CLAIM_KEY, MAX_KEY),
+    holder: text(meta, META.INSTANCE) ?? `session:${sessionId}`,
+    claimKey: text(meta, META.CLAIM_KEY),
   };
 }
 
-function text(meta: Readonly<Record<string, unknown>> | undefined, key: string, max: number): string | null {
+function text(meta: Readonly<Record<string, unknown>> | undefined, key: string): string | null {
   const value = meta?.[key];
   if (value === undefined) return null;
-  if (typeof value === 'string' && value !== '' && value.length <= max) return value;
+  if (typeof value === 'string' && value !== '' && value.length <= MAX_TEXT && !value.includes('\0')) {
+    return value;
+  }
   throw new AgentdError(
     'WORK_ARGUMENTS_INVALID',
-    `_meta["${key}"] must be a string of 1 to ${max} characters`,
+    `_meta["${key}"] must be a string of 1 to ${MAX_TEXT} characters without NUL`,
   );
 }

@@ -13,7 +13,7 @@ import {
 } from '../../protocol/work-tools.ts';
 import type { ClaimAnswer, Ledger, LedgerStats, SettleAnswer, WorkRecord } from './ledger.ts';
 import { DEFAULT_KIND, DEFAULT_TENANT } from './work-operations.ts';
-import { type BoundTool, type ToolAnswer, workTool } from './work-tool.ts';
+import { type BoundTool, keyOf, type ToolAnswer, workTool } from './work-tool.ts';
 
 /** The tools of contract section 9, and work.list. Every lost claim is an ordinary result. */
 
@@ -29,7 +29,7 @@ export const WORK_TOOLS: readonly BoundTool[] = [
       'The same instance asking again gets its own live lease back.',
     input: claimArguments,
     run: async (ledger, { item, ttl_ms }, { holder, claimKey }) => {
-      const answer = await ledger.claim({ key: claimKey ?? item, item, holder, ttlMs: ttl_ms });
+      const answer = await ledger.claim({ key: keyOf(claimKey, item), item, holder, ttlMs: ttl_ms });
       return { outcome: answer.granted ? 'ok' : 'lost', result: claimResult(answer) };
     },
   }),
@@ -62,7 +62,7 @@ export const WORK_TOOLS: readonly BoundTool[] = [
     input: submitArguments,
     run: async (ledger, args) => {
       const answer = await ledger.submit({
-        key: args.claim_key ?? args.item,
+        key: keyOf(args.claim_key ?? null, args.item),
         item: args.item,
         kind: args.kind ?? DEFAULT_KIND,
         tenant: args.tenant ?? DEFAULT_TENANT,

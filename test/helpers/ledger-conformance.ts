@@ -557,8 +557,8 @@ export function ledgerConformance(name: string, open: OpenFixture): void {
       });
 
       it('takes any text for keys, items, holders and results', async () => {
-        const odd = `e\u0301 "quotes" 'and' \u2028 \u{1F600} ${'x'.repeat(5_000)} % _ \\ --`;
-        await submit(odd, { item: odd, kind: odd.slice(0, 60), tenant: odd.slice(0, 60) });
+        const odd = `e\u0301 "quotes" 'and' \u2028 \u{1F600} % _ \\ {} ${'\u{1F600}'.repeat(100)} -- ; $1`;
+        await submit(odd, { item: odd.repeat(20), kind: odd.slice(0, 60), tenant: odd.slice(0, 60) });
         const [work] = await ledger.claimNext({
           holder: odd,
           ttlMs: TTL,
@@ -567,7 +567,7 @@ export function ledgerConformance(name: string, open: OpenFixture): void {
           tenants: null,
         });
         if (work === undefined) throw new Error('nothing was offered');
-        expect(work).toMatchObject({ workId: odd, item: odd });
+        expect(work).toMatchObject({ workId: odd, item: odd.repeat(20) });
         await ledger.ack({ ...hold(odd, work), result: JSON.stringify({ odd }) });
         expect(JSON.parse((await ledger.find(odd))?.result ?? '')).toEqual({ odd });
       });

@@ -1,19 +1,13 @@
 import type { Database, Statement } from 'better-sqlite3';
-import { PRIORITIES } from '../../../protocol/work-tools.ts';
 import type { ClaimedWork, ClaimNextRequest, LedgerPolicy } from '../ledger.ts';
+import { type Lane, type Lanes, pickNext } from '../queue-order.ts';
 import { claimChosen } from '../work-operations.ts';
-import { AGEING_MS, PRIORITY_RANK, type WorkItem } from '../work-table.ts';
+import type { WorkItem } from '../work-table.ts';
 import { itemOf, type Row } from './rows.ts';
 import type { SqliteWorkTable } from './work-table.ts';
 
-interface Lane {
-  readonly tenant: string;
-  readonly kind: string;
-  readonly turn: number;
-}
-
 /** Which item the ledger hands out next: one seek per lane looked at, none per item that waits. */
-export class SqliteQueue {
+export class SqliteQueue implements Lanes<Lane> {
   private readonly sql;
 
   constructor(
@@ -22,7 +16,7 @@ export class SqliteQueue {
     private readonly policy: LedgerPolicy,
   ) {
     const lanes: Statement<[number], Lane> = db.prepare(
-      'SELECT tenant, kind, turn FROM work_lane WHERE priority = ? ORDER BY turn, tenant, kind',
+      'SELECT tenant, kind FROM work_lane WHERE priority = ? ORDER BY turn, tenant, kind',
     );
     const head: Statement<[string, number, string], Row> = db.prepare(
       `SELECT * FROM work_item
@@ -33,49 +27,30 @@ export class SqliteQueue {
   }
 
   claim(request: ClaimNextRequest): readonly ClaimedWork[] {
+    const quota = this.policy.tenantQuota;
+    const atQuota = (tenant: string): boolean => quota !== null && this.table.inFlight(tenant) >= quota;
+    const { kinds, tenants } = request;
     const claimed: ClaimedWork[] = [];
     while (claimed.length < request.max) {
-      const item = this.pick(request);
-      if (item === null) break;
-      const grant = claimChosen(this.table, this.policy, item, request);
-      if (grant === null) break;
-      this.sql.serve.run(grant.fencingToken, item.tenant);
-      const { granted: _, ...rest } = grant;
-      claimed.push({ ...rest, workId: item.key, item: item.item, kind: item.kind, tenant: item.tenant });
+      const item = pickNext(this, { kinds, tenants, atQuota });
+      const work = item === null ? null : claimChosen(this.table, this.policy, item, request);
+      if (work === null) break;
+      this.sql.serve.run(work.fencingToken, work.tenant);
+      claimed.push(work);
     }
     return claimed;
   }
 
-  /** The best of each priority's next item, counting age against priority. */
-  private pick(request: ClaimNextRequest): WorkItem | null {
-    let best: WorkItem | null = null;
-    for (const priority of PRIORITIES) {
-      const head = this.nextOf(PRIORITY_RANK[priority], request);
-      if (head !== null && (best === null || rank(head) < rank(best))) best = head;
-    }
-    return best;
+  inTurn(priority: number): Iterable<Lane> {
+    return this.sql.lanes.iterate(priority);
   }
 
-  /** The oldest item of the tenant served longest ago that has one and is below its quota. */
-  private nextOf(priority: number, request: ClaimNextRequest): WorkItem | null {
-    let best: WorkItem | null = null;
-    const empty: Lane[] = [];
-    for (const lane of this.sql.lanes.iterate(priority)) {
-      // A tenant's lanes share its turn, so they come together: another tenant ends the search.
-      if (best !== null && lane.tenant !== best.tenant) break;
-      if (request.tenants !== null && !request.tenants.includes(lane.tenant)) continue;
-      if (request.kinds !== null && !request.kinds.includes(lane.kind)) continue;
-      const quota = this.policy.tenantQuota;
-      if (quota !== null && this.table.inFlight(lane.tenant) >= quota) continue;
-      const row = this.sql.head.get(lane.tenant, priority, lane.kind);
-      if (row === undefined) empty.push(lane);
-      else if (best === null || row.enqueued_at < best.enqueuedAt) best = itemOf(row);
-    }
-    for (const lane of empty) this.table.shut(lane.tenant, priority, lane.kind);
-    return best;
+  head(lane: Lane, priority: number): WorkItem | null {
+    const row = this.sql.head.get(lane.tenant, priority, lane.kind);
+    return row === undefined ? null : itemOf(row);
   }
-}
 
-function rank(item: WorkItem): number {
-  return item.enqueuedAt + AGEING_MS[item.priority];
+  emptied(lane: Lane, priority: number): void {
+    this.table.shut(lane.tenant, priority, lane.kind);
+  }
 }

@@ -36,10 +36,15 @@ export interface SqliteLedgerOptions {
   readonly clock?: LedgerClock;
 }
 
-/** How long SQLite itself waits for another process's lock while the event loop stands still, ms. */
-const LOCK_WAIT_MS = 50;
+/**
+ * How long SQLite itself waits for another process's lock, ms. Short: it sleeps in growing steps
+ * while the event loop stands still, and a lock is held for one commit.
+ */
+const LOCK_WAIT_MS = 2;
 /** How long a write waits for its turn among other processes before the caller hears of it, ms. */
 const BUSY_BUDGET_MS = 30_000;
+/** Between two tries for the lock, ms. */
+const LONGEST_PAUSE_MS = 10;
 const MAX_BATCH = 512;
 const MAX_WAITING = 50_000;
 /** Leases expired and items woken inside a claim, so that housekeeping cannot delay it for long. */
@@ -47,7 +52,7 @@ const TEND_IN_CLAIM = 64;
 
 /** The ledger in one SQLite file, shared by any number of processes of one machine. */
 export class SqliteLedger implements Ledger {
-  private readonly commits: GroupCommit<SqliteWorkTable>;
+  private readonly commits: GroupCommit<(table: SqliteWorkTable) => unknown>;
   private readonly signal = new PendingSignal();
   private readonly table: SqliteWorkTable;
   private readonly queue: SqliteQueue;
@@ -142,24 +147,25 @@ export class SqliteLedger implements Ledger {
 
   async tend(): Promise<TendReport> {
     const now = this.clock.now();
-    this.noticeOthers();
-    if (!this.read(() => this.tender.due(now))) return { expired: 0, woken: 0, forgotten: 0, more: false };
+    await this.noticeOthers();
+    if (!(await this.read(() => this.tender.due(now))))
+      return { expired: 0, woken: 0, forgotten: 0, more: false };
     return await this.write(() => this.tender.tend(MAX_BATCH));
   }
 
-  async stats(): Promise<LedgerStats> {
+  stats(): Promise<LedgerStats> {
     return this.read(() => this.reader.stats(this.clock.now()));
   }
 
-  async find(workId: string): Promise<WorkRecord | null> {
+  find(workId: string): Promise<WorkRecord | null> {
     return this.read(() => this.reader.find(workId, this.clock.now()));
   }
 
-  async list(filter: ListFilter): Promise<readonly WorkRecord[]> {
+  list(filter: ListFilter): Promise<readonly WorkRecord[]> {
     return this.read(() => this.reader.list(filter, this.clock.now()));
   }
 
-  async pending(limit: number): Promise<readonly WorkRecord[]> {
+  pending(limit: number): Promise<readonly WorkRecord[]> {
     return this.read(() => this.reader.pending(limit, this.clock.now()));
   }
 
@@ -168,7 +174,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async ping(): Promise<void> {
-    this.read(() => this.readDataVersion());
+    await this.read(() => this.readDataVersion());
   }
 
   close(): Promise<void> {
@@ -181,15 +187,16 @@ export class SqliteLedger implements Ledger {
 
   private write<T>(job: (table: SqliteWorkTable) => T): Promise<T> {
     if (this.closed !== null) return Promise.reject(this.unavailable(new Error('it is closed')));
-    return this.commits.run(job);
+    // What comes back is what `job` returned: results are paired with jobs by position.
+    return this.commits.run(job) as Promise<T>;
   }
 
   /** Reads what is committed. Transactions are synchronous, so none is ever open here. */
-  private read<T>(query: () => T): T {
+  private async read<T>(query: () => T): Promise<T> {
     try {
-      return query();
+      return await whenFree(query, this.options.path);
     } catch (error) {
-      throw this.unavailable(error);
+      throw error instanceof AgentdError ? error : this.unavailable(error);
     }
   }
 
@@ -211,8 +218,8 @@ export class SqliteLedger implements Ledger {
   }
 
   /** Another process may have made items claimable. */
-  private noticeOthers(): void {
-    const version = this.read(() => this.readDataVersion());
+  private async noticeOthers(): Promise<void> {
+    const version = await this.read(() => this.readDataVersion());
     if (version === this.dataVersion) return;
     this.dataVersion = version;
     this.signal.raise();
@@ -251,12 +258,11 @@ async function prepare(db: Database, options: SqliteLedgerOptions): Promise<Ledg
 }
 
 /** Tries until no other process is in the way, with a growing random pause that lets the loop turn. */
-async function whenFree(attempt: () => unknown, path: string): Promise<void> {
+async function whenFree<T>(attempt: () => T, path: string): Promise<T> {
   const end = performance.now() + BUSY_BUDGET_MS;
   for (let tries = 0; ; tries++) {
     try {
-      attempt();
-      return;
+      return attempt();
     } catch (error) {
       if (!isSqliteError(error) || !error.code.startsWith('SQLITE_BUSY')) throw error;
       if (performance.now() > end) {
@@ -266,7 +272,7 @@ async function whenFree(attempt: () => unknown, path: string): Promise<void> {
           { cause: error },
         );
       }
-      await pause(1 + Math.random() * Math.min(2 ** tries, 20));
+      await pause(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE_MS));
     }
   }
 }

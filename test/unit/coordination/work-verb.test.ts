@@ -1,26 +1,25 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CoordinatorProcess, startCoordinatorProcess } from '../../helpers/coordinator-process.ts';
-import { type Ended, runAgentd } from '../../helpers/run-agentd.ts';
+import { type Coordinator, startCoordinator } from '../../../supervisor/coordination/coordinator.ts';
+import { DEFAULT_POLICY } from '../../../supervisor/coordination/ledger.ts';
+import { SqliteLedger } from '../../../supervisor/coordination/sqlite/sqlite-ledger.ts';
+import { nullLog } from '../../helpers/null-log.ts';
+import { runVerb, type VerbEnded } from '../../helpers/run-verb.ts';
 import { connectSdkClient } from '../../helpers/sdk-client.ts';
 
 describe('agentd work', () => {
-  let folder: string;
-  let coordinator: CoordinatorProcess;
+  let coordinator: Coordinator;
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'agentd-work-'));
-    coordinator = await startCoordinatorProcess(['--db', join(folder, 'ledger.db'), '--max-attempts', '1']);
+    const ledger = await SqliteLedger.open({
+      path: ':memory:',
+      policy: { ...DEFAULT_POLICY, maxAttempts: 1 },
+    });
+    coordinator = await startCoordinator({ ledger, listen: 'http://127.0.0.1:0', log: nullLog });
   });
-  afterAll(async () => {
-    await coordinator.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => coordinator.close(1_000));
 
-  const work = (...args: string[]): Promise<Ended> =>
-    runAgentd(['work', ...args], { env: { AGENT_COORDINATE_URL: coordinator.url } });
+  const work = (...args: string[]): Promise<VerbEnded> =>
+    runVerb(['work', ...args], { env: { AGENT_COORDINATE_URL: coordinator.url } });
   const json = (text: string): unknown[] =>
     text
       .trim()
