@@ -33,7 +33,14 @@ export class FrameDecoder {
   ) {
     this.parser.on('data', (value: unknown) => {
       if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-        handlers.frame(value as Record<string, unknown>);
+        try {
+          handlers.frame(value as Record<string, unknown>);
+        } catch (error) {
+          // A fault of the handler is no fault of the line: the parser must not take it for one.
+          queueMicrotask(() => {
+            throw error;
+          });
+        }
       } else {
         handlers.garbage(String(JSON.stringify(value)).slice(0, 200), 'not a JSON object');
       }

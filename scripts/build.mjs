@@ -8,6 +8,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -27,14 +28,30 @@ const programs = [
     warm: [['--instruction', 'probe', '--intelligence', 'script:final'], ['--version']],
   },
 ];
+// Large, and needed by few processes: files of their own, loaded when they are first imported.
+const libraries = ['undici', 'yaml'].map((name) => ({ name, entry: name, warm: [[]] }));
 const threads = [{ name: 'heartbeat-thread', entry: 'supervisor/surface/heartbeat-thread.ts' }];
+
+/**
+ * Sources import zod as one object, of which a bundler cannot drop anything. As a namespace the
+ * forty translations of its messages and everything else unused fall away.
+ */
+const namespaceZod = {
+  name: 'namespace-zod',
+  setup(target) {
+    target.onLoad({ filter: /\/(protocol|child|supervisor)\/.*\.ts$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace("import { z } from 'zod'", "import * as z from 'zod'"),
+      loader: 'ts',
+    }));
+  },
+};
 
 mkdirSync(dist, { recursive: true });
 // The repository is ESM; what is built here is not, and must not pay for the ESM loader.
 replaceFile('package.json', '{ "type": "commonjs" }\n');
 
-const present = [...programs, ...threads].filter(({ name, entry }) => {
-  if (existsSync(join(root, entry))) return true;
+const present = [...programs, ...libraries, ...threads].filter(({ name, entry }) => {
+  if (entry === name || existsSync(join(root, entry))) return true;
   console.log(`build: ${entry} does not exist, dist/${name} is skipped`);
   return false;
 });
@@ -44,11 +61,11 @@ for (const result of await Promise.allSettled(present.map(bundle))) {
   else process.exitCode = 1;
 }
 for (const [name, source] of sources) replaceFile(`${name}.cjs`, source);
-for (const program of programs) {
-  if (!sources.has(program.name)) continue;
-  replaceFile(`${program.name}.js`, launcherSource.replaceAll('PROGRAM', program.name), 0o755);
-  await writeCodeCache(program);
+const cached = [...libraries, ...programs].filter(({ name }) => sources.has(name));
+for (const { name } of cached) {
+  replaceFile(`${name}.js`, launcherSource.replaceAll('PROGRAM', name), 0o755);
 }
+for (const program of cached) await writeCodeCache(program);
 
 /** One self-contained CommonJS file; native modules stay outside. `import()` stays lazy in it. */
 async function bundle({ name, entry }) {
@@ -70,6 +87,7 @@ async function bundle({ name, entry }) {
     supported: { 'dynamic-import': false },
     define: { 'import.meta.url': 'bundleUrl', __AGENTD_VERSION__: JSON.stringify(version) },
     banner: { js: "const bundleUrl=require('node:url').pathToFileURL(__filename).href;" },
+    plugins: [separateLibraries(name), namespaceZod],
     // What is wrong is printed here; the others are built all the same.
     logLevel: 'warning',
   });
@@ -82,6 +100,18 @@ async function bundle({ name, entry }) {
   // The launcher holds this mark against the one in the cache: V8 itself compares lengths only.
   const mark = createHash('sha256').update(code).digest('hex');
   return { name, source: `${code}//build:${mark}\n` };
+}
+
+/** Leaves the libraries out of every bundle but their own. */
+function separateLibraries(bundleName) {
+  return {
+    name: 'separate-libraries',
+    setup(target) {
+      target.onResolve({ filter: new RegExp(`^(${libraries.map((it) => it.name).join('|')})$`) }, (args) =>
+        args.path === bundleName ? undefined : { path: `./${args.path}.js`, external: true },
+      );
+    },
+  };
 }
 
 /** Runs the program once per warm-up until one succeeds; without a cache the launcher just compiles. */
@@ -106,7 +136,7 @@ function runProbe(args, input) {
       cwd: dist,
       env: { PATH: process.env.PATH ?? '' },
       stdio: ['pipe', 'ignore', 'ignore'],
-      timeout: 10_000,
+      timeout: 5000,
       killSignal: 'SIGKILL',
     });
     run.stdin.on('error', () => undefined);

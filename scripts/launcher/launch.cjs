@@ -23,3 +23,4 @@ const loaded = { exports: {} };
 script
   .runInThisContext()
   .call(loaded.exports, loaded.exports, createRequire(filename), loaded, filename, __dirname);
+module.exports = loaded.exports;

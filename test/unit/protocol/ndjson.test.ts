@@ -101,6 +101,34 @@ describe('NDJSON frames', () => {
     expect(seen.garbage).toHaveLength(1);
   });
 
+  test('a handler that throws is not taken for a broken line, and the next frame still arrives', async () => {
+    const thrown = new Promise((resolve) => {
+      // The runner's own listeners would fail the test for what is meant to surface here.
+      const others = process.listeners('uncaughtException');
+      process.removeAllListeners('uncaughtException');
+      process.once('uncaughtException', (error) => {
+        for (const other of others) process.on('uncaughtException', other);
+        resolve(error);
+      });
+    });
+    const fault = new Error('a fault of the handler');
+    const frames: unknown[] = [];
+    const garbage: string[] = [];
+    const target = new FrameDecoder({
+      frame: (value) => {
+        frames.push(value);
+        if (frames.length === 1) throw fault;
+      },
+      garbage: (sample) => garbage.push(sample),
+      overflow: () => undefined,
+    });
+    target.write(Buffer.from('{"a":1}\n{"b":2}\n'));
+    target.write(Buffer.from('{"c":3}\n'));
+    expect(await thrown).toBe(fault);
+    expect(frames).toEqual([{ a: 1 }, { b: 2 }, { c: 3 }]);
+    expect(garbage).toEqual([]);
+  });
+
   test('a last line without a newline is torn, not a frame', () => {
     const { decoder: target, seen } = decoder();
     target.write(Buffer.from('{"a":1}\n{"b":2}'));
