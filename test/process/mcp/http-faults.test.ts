@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AgentdError } from '../../../protocol/errors.ts';
 import type { ToolBody } from '../../fixtures/mcp/fixture-server.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { mcpServers } from '../../helpers/mcp-servers.ts';
 import { httpServer } from '../../helpers/peer-harness.ts';
 
@@ -128,6 +129,26 @@ describe('calls over Streamable HTTP', () => {
     const call = h.peers.get('src')?.callTool('reset', {}, { timeoutMs: 60_000 });
     await expect(call).rejects.toMatchObject({ code: 'MCP_UNAVAILABLE' });
     expect(performance.now() - started).toBeLessThan(30_000);
+  });
+
+  it('fail at once when their answer ends without a result, and the connection goes on', async () => {
+    const server = await fixture({
+      tools: {
+        cut: () => new Promise(() => undefined),
+        quick: () => text('here'),
+      },
+    });
+    const h = harness([httpServer('src', server.url)]);
+    await h.peers.start();
+    const peer = h.peers.get('src');
+    const call = peer?.callTool('cut', {}, { timeoutMs: 60_000 }).catch((error: unknown) => error);
+    await eventually('the answer to begin', () => server.cutAnswers() > 0);
+    expect(await call).toMatchObject({
+      code: 'MCP_UNAVAILABLE',
+      message: 'tool cut on MCP server src failed: the answer ended before its result',
+    });
+    expect((await peer?.callTool('quick', {}, CALL))?.text).toBe('here');
+    expect(h.messages.filter(({ type }) => type === 'peer.down')).toEqual([]);
   });
 
   it('tell a tool that reports an error from a server that does', async () => {

@@ -85,6 +85,25 @@ describe('a connection over Streamable HTTP', () => {
     expect(h.updates.at(-1)).toBe('notification a://1');
   });
 
+  it('reads everything again when the event stream opens late, because it was deaf until then', async () => {
+    const server = await fixture({ resources: THREE });
+    let open: () => void = () => undefined;
+    server.onStream = () =>
+      new Promise((resolve) => {
+        open = resolve;
+      });
+    const h = harness([httpServer('src', server.url)]);
+    h.peers.watch('src', 'a://1');
+    await h.peers.start();
+    await h.complete('src');
+    await server.put('a://1', 'changed unheard');
+    const before = h.updates.length;
+    open();
+    await h.until('the second reading', () => h.updates.length > before);
+    expect(h.updates).toEqual(['reread a://1', 'reread a://1']);
+    expect(server.initialisations).toBe(1);
+  });
+
   it('notices an idle connection that went dead by its unanswered pings', async () => {
     const server = await fixture({ resources: THREE });
     const h = harness([httpServer('src', server.url)], { timings: { pingMs: 150 } });
