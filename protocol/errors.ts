@@ -154,6 +154,11 @@ export const ERRORS = {
     remedy:
       'Check that the program exists and may be run, and the limits on processes, memory and open files.',
   },
+  SUBAGENT_UNKNOWN: {
+    kind: 'permanent',
+    summary: 'A handle names no running subagent.',
+    remedy: 'Read agent://inventory for the handles of those that run.',
+  },
   INBOX_FOLDER_UNUSABLE: {
     kind: 'configuration',
     summary: 'The folder an inbox should serve does not exist, is no folder or cannot be read.',

@@ -217,8 +217,14 @@ function isManagement(raw: IncomingMessage, options: HttpServerOptions): boolean
   if (raw.socket instanceof TLSSocket && options.tls?.clientCaFile !== undefined && raw.socket.authorized) {
     return true;
   }
-  if (options.bearer !== undefined) return bearerAccepted(raw.headers.authorization, options.bearer());
-  return !(raw.socket instanceof TLSSocket);
+  if (options.bearer === undefined) return !(raw.socket instanceof TLSSocket);
+  try {
+    return bearerAccepted(raw.headers.authorization, options.bearer());
+  } catch (error) {
+    // A token file that is gone for a moment lets nobody in, and is no reason to fail otherwise.
+    options.log.error('config.warn', { msg: `the bearer token cannot be read: ${errorMessage(error)}` });
+    return false;
+  }
 }
 
 /** Refuses and closes the connection when a body may still be on its way, so none of it is read. */
