@@ -11,7 +11,7 @@ const ports: ExitPorts = {
   kill: (pid, signal) => process.kill(pid, signal),
 };
 const { stderr } = process;
-const output = guardStdout(process.stdout, stderr);
+const output = guardStdout(process.stdout, stderr, leave);
 
 const runner = new Runner({
   notify: (message, done) => connection.notify(message, done),
@@ -34,12 +34,15 @@ const connection = new Connection(process.stdin, output, {
     if (runner.phase === 'idle') stderr.write(`agentd child: a frame was not understood: ${reason}\n`);
     else runner.complain(reason);
   },
-  closed: () => {
-    // Before a run there is nobody to take along, and after it the supervisor has the result.
-    if (runner.phase === 'running') leaveWithGroup(ports);
-    else ports.exit(0);
-  },
+  closed: leave,
 });
+
+/** The supervisor is gone. */
+function leave(): void {
+  // Before a run there is nobody to take along, and after it the supervisor has the result.
+  if (runner.phase === 'running') leaveWithGroup(ports);
+  else ports.exit(0);
+}
 
 /** A signal that asks for the end: the run's result may still leave, but nothing is waited for. */
 function onSignal(signal: NodeJS.Signals): void {

@@ -9,12 +9,18 @@ export interface FrameOutput {
 /**
  * Takes stdout for frames alone: whatever a library prints there from now on goes to stderr, so a
  * stray `console.log` cannot tear the protocol (invariant 7).
+ *
+ * @param onBroken called when nobody reads frames any more
  */
-export function guardStdout(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStream): FrameOutput {
+export function guardStdout(
+  stdout: NodeJS.WriteStream,
+  stderr: NodeJS.WriteStream,
+  onBroken: (error: Error) => void,
+): FrameOutput {
   const write = stdout.write.bind(stdout);
   stdout.write = stderr.write.bind(stderr) as typeof stdout.write;
-  // A supervisor that is gone breaks the pipe; stdin tells us, and the loop ends there.
-  stdout.on('error', () => undefined);
+  stdout.on('error', onBroken);
+  // Free text may be lost.
   stderr.on('error', () => undefined);
   return {
     write: (line, done) => {

@@ -106,6 +106,11 @@ export class DrivenChild {
     else this.process.stdout?.pause();
   }
 
+  /** Closes the reading end of the child's stdout. */
+  breakStdout(): void {
+    this.process.stdout?.destroy();
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.process.kill(signal);
   }

@@ -128,6 +128,16 @@ describe('child process: life', () => {
     await child.exited;
   });
 
+  test('when nobody reads its frames any more the child goes too, although stdin is open', async () => {
+    const child = start();
+    child.send(runStart(playbookFile('turns: [{sleep: 50, repeat: forever}]')));
+    await child.notification('run.progress', (p) => p.kind === 'step');
+    child.breakStdout();
+    // The next frame finds the pipe broken.
+    child.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+    expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+
   test('the deadline ends a run that hangs', async () => {
     const child = start();
     const limits = { max_steps: 5, max_tokens: 100, deadline_ms: 200, tool_timeout_ms: 60_000 };

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelBlock, RunStart } from '../../../protocol/frames.ts';
 import { type ModelServer, type ServerStep, startModelServer } from '../../fixtures/model-server.ts';
@@ -169,6 +171,23 @@ describe('a real child and a real model endpoint', () => {
     expect(result).toMatchObject({ status: 'crashed', error: { type: 'INTELLIGENCE_REJECTED' } });
     expect(result.intelligence_failed).toBeUndefined();
     expect(result.error?.message).toContain('unknown model wanted-model');
+  });
+
+  test('an endpoint with a certificate of its own authority is reached with tls_ca, and without it is not', async () => {
+    const file = (name: string): string =>
+      fileURLToPath(new URL(`../../fixtures/surface/${name}`, import.meta.url));
+    const tls = {
+      cert: readFileSync(file('server.cert.pem')),
+      key: readFileSync(file('server.key.pem')),
+    };
+    const server = await startModelServer([{ kind: 'answer', text: 'over TLS' }], tls);
+    servers.push(server);
+    const trusting = startRun([server.origin], { model: { tls_ca: file('authority.cert.pem') } });
+    expect(await trusting.result()).toMatchObject({ status: 'completed', result: 'over TLS' });
+    const wary = startRun([server.origin], { model: { max_attempts: 3 } });
+    expect(await wary.result()).toMatchObject({ status: 'crashed', intelligence_failed: true });
+    // Asking again cannot help: it is asked once.
+    expect(modelCalls(wary)).toMatchObject([{ ok: false, reason: 'unreachable' }]);
   });
 
   test('an authority file that is not there is named', async () => {
