@@ -1,6 +1,5 @@
 import { errorMessage } from '../protocol/errors.ts';
 import { Connection } from './connection.ts';
-import { scriptedEffects } from './model/scripted-effects.ts';
 import { Runner } from './runner.ts';
 import { type ExitPorts, LAST_WORDS_MS, leaveWithGroup } from './shutdown.ts';
 import { guardStdout } from './stdout-guard.ts';
@@ -17,11 +16,11 @@ const runner = new Runner({
   notify: (message, done) => connection.notify(message, done),
   notifyLossy: (message) => connection.notifyLossy(message),
   request: (message) => connection.request(message),
-  effects: scriptedEffects({
+  effects: {
     writeStdout: (bytes) => new Promise((resolve) => output.write(bytes, () => resolve())),
     writeStderr: (bytes) => new Promise((resolve) => stderr.write(bytes, () => resolve())),
     exit: ports.exit,
-  }),
+  },
   now: () => performance.now(),
   finished: () => ports.exit(0),
 });

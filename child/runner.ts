@@ -15,7 +15,7 @@ import { RunControl, type StopRequest } from './loop/run-control.ts';
 import { Transcript } from './loop/transcript.ts';
 import type { TaskContext } from './model/model.ts';
 import { openModel } from './model/open-model.ts';
-import type { ScriptedEffects } from './model/scripted-effects.ts';
+import type { EffectPorts } from './model/scripted-effects.ts';
 import { Reporter } from './report.ts';
 import { BrokerClient } from './tools/broker-client.ts';
 import { selfTools } from './tools/self-tools.ts';
@@ -28,7 +28,8 @@ export interface RunnerPorts {
   notifyLossy(message: ChildNotification): void;
   /** @throws AgentdError FRAME_TOO_LARGE */
   request(message: ChildRequest): void;
-  readonly effects: ScriptedEffects;
+  /** What the scripted model acts on this process through. */
+  readonly effects: EffectPorts;
   /** Monotonic clock, ms. */
   readonly now: () => number;
   /** The one result has left this process. */

@@ -1,12 +1,12 @@
 import type { RunStart } from '../../protocol/frames.ts';
 import type { Model } from './model.ts';
-import type { ScriptedEffects } from './scripted-effects.ts';
+import type { EffectPorts } from './scripted-effects.ts';
 
 const SCRIPT_SCHEME = 'script:';
 
 export interface OpenModelOptions {
   readonly run: RunStart;
-  readonly effects: ScriptedEffects;
+  readonly effects: EffectPorts;
   readonly now: () => number;
 }
 
@@ -20,12 +20,13 @@ export async function openModel({ run, effects, now }: OpenModelOptions): Promis
   const [first] = run.model.endpoints;
   if (first?.url.startsWith(SCRIPT_SCHEME)) {
     const { openScriptedModel } = await import('./scripted.ts');
+    const { scriptedEffects } = await import('./scripted-effects.ts');
     return openScriptedModel({
       script: first.url.slice(SCRIPT_SCHEME.length),
       runId: run.run_id,
       agentPath: run.agent_path,
       instruction: run.instruction,
-      effects,
+      effects: scriptedEffects(effects),
       now,
     });
   }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFrame } from '../../protocol/ndjson.ts';
 import type { ForkKind } from '../../protocol/playbook.ts';
@@ -55,7 +55,7 @@ export function scriptedEffects(ports: EffectPorts): ScriptedEffects {
     },
     writeRaw: (bytes) => ports.writeStdout(bytes),
     fork: async (kinds, seconds) => {
-      const started = startGrandchild(kinds, seconds);
+      const started = await startGrandchild(kinds, seconds);
       await new Promise<void>((resolve, reject) => {
         started.once('spawn', resolve);
         started.once('error', reject);
@@ -73,7 +73,8 @@ async function flood(bytes: number, line: number, write: (piece: Buffer) => Prom
   }
 }
 
-function startGrandchild(kinds: readonly ForkKind[], seconds: number): ChildProcess {
+async function startGrandchild(kinds: readonly ForkKind[], seconds: number): Promise<ChildProcess> {
+  const { spawn } = await import('node:child_process');
   const sleep = ['sleep', String(seconds)] as const;
   // An ignored signal stays ignored across exec.
   const [file, ...args] = kinds.includes('ignores_sigterm')
