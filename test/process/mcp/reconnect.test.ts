@@ -1,4 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { eventually } from '../../helpers/eventually.ts';
 import { mcpServers } from '../../helpers/mcp-servers.ts';
 import { httpServer } from '../../helpers/peer-harness.ts';
 
@@ -126,5 +128,45 @@ describe('a connection over Streamable HTTP', () => {
     await server.put('a://1', 'after the reset');
     await h.until('the change', () => h.updates.includes('notification a://1'));
     expect(h.updates.at(-1)).toBe('notification a://1');
+  });
+
+  it('is not held up by a subscription that hangs or is refused, and makes it good later', async () => {
+    const server = await fixture({ resources: THREE });
+    server.subscribeFaults.set('a://1', 'hang');
+    server.subscribeFaults.set('a://2', 2);
+    const h = harness([httpServer('src', server.url)], { timings: { subscribeMs: 400 }, random: () => 0 });
+    for (const uri of Object.keys(THREE)) h.peers.watch('src', uri);
+    await h.peers.start();
+    await h.until('the one that works', () => h.updates.includes('reread a://3'));
+    await h.until('the refused one', () => h.updates.includes('reread a://2'));
+    await h.until('the report', () =>
+      h.messages.some((one) => one.type === 'subscriptions' && !one.complete),
+    );
+    expect(h.updates).not.toContain('reread a://1');
+    server.subscribeFaults.clear();
+    await h.complete('src');
+    expect([...h.updates].sort()).toEqual(['reread a://1', 'reread a://2', 'reread a://3']);
+    expect(server.count('subscribe a://2')).toBeGreaterThanOrEqual(3);
+    expect(server.count('subscribe a://3')).toBe(1);
+  });
+
+  it('keeps nothing of the sessions it lost', async () => {
+    const server = await fixture({ resources: THREE });
+    const h = harness([httpServer('src', server.url)], { random: () => 0 });
+    h.peers.watch('src', 'a://1');
+    await h.peers.start();
+    await h.complete('src');
+    const openFiles = (): number => readdirSync('/proc/self/fd').length;
+    let first = 0;
+    for (let round = 1; round <= 5; round++) {
+      server.forgetSessions();
+      await h.until(`reading ${round + 1}`, () => h.updates.length === round + 1);
+      if (round === 2) first = openFiles();
+    }
+    expect(server.initialisations).toBe(6);
+    expect(server.sessionCount).toBe(1);
+    await eventually('the sockets of lost sessions to go', () => server.openSockets <= 4);
+    await eventually('their descriptors to go', () => openFiles() <= first + 4);
+    expect(openFiles()).toBeLessThanOrEqual(first + 4);
   });
 });
