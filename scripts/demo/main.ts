@@ -90,7 +90,7 @@ async function work(fleet: Fleet, documents: string, interrupted: Promise<'inter
         `drop files into ${documents}; results are in ${join(documents, '.results')}; Ctrl-C drains\n\n`,
       );
       end = await interrupted;
-    } else end = await Promise.race([finished, interrupted, late()]);
+    } else end = await Promise.race([finished, interrupted, late(), fleet.anyFailure()]);
   } finally {
     view.stop();
   }

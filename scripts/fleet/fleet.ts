@@ -78,6 +78,14 @@ export class Fleet {
     return process;
   }
 
+  /** Rejects when a process of the fleet ends by itself; never resolves. */
+  async anyFailure(): Promise<never> {
+    const all = [...this.supervisors, this.coordinator, this.inbox];
+    const first = await Promise.race(all.map(async (process) => ({ process, exit: await process.exited })));
+    const { name, tail } = first.process;
+    throw new Error(`${name} ended (${first.exit.signal ?? first.exit.code}):\n${tail}`);
+  }
+
   /** What each supervisor left to other shards, from its metrics. */
   async skipped(): Promise<readonly number[]> {
     return Promise.all(
