@@ -23,6 +23,7 @@ export const toolDescriptor = z.object({
 });
 export type ToolDescriptor = z.infer<typeof toolDescriptor>;
 
+/** Since the run began; over all wakes of a session. */
 export const usage = z.object({
   tokens_in: z.number().min(0),
   tokens_out: z.number().min(0),
@@ -138,7 +139,11 @@ export const childNotification = z.discriminatedUnion('method', [
     method: z.literal('ready'),
     params: z.object({ protocol_version: z.number(), pid: z.number() }),
   }),
-  /** Sent at each step and each model call: what the no-progress detector and the roll-ups feed on. */
+  /**
+   * What the no-progress detector and the roll-ups feed on. `step` is sent at each step; `model` when
+   * a request to an endpoint is sent, every half minute while it is in flight within its time limit,
+   * and, with `call`, when it has ended.
+   */
   z.object({
     method: z.literal('run.progress'),
     params: z.object({

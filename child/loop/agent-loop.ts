@@ -126,6 +126,7 @@ class TaskLoop {
           budget.recordTokens(report.usage);
           reporter.modelCall(report);
         },
+        onWaiting: () => reporter.progress('model'),
       }),
       control.signal,
     );

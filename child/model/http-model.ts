@@ -12,6 +12,8 @@ import type { CompleteOptions, Model, ModelAnswer, ModelRequest } from './model.
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 60_000;
+/** How often a request in flight is reported; well below any sensible no-progress limit. */
+const WAITING_NOTE_MS = 30_000;
 
 export interface HttpModelOptions {
   readonly block: ModelBlock;
@@ -81,7 +83,7 @@ export class HttpModel implements Model {
       const index = state.current;
       const started = this.options.now();
       try {
-        const answer = await this.attempt(index, request, options.signal);
+        const answer = await this.attempt(index, request, options);
         this.failover = state;
         const { usage, model } = answer;
         options.onCall({
@@ -118,7 +120,11 @@ export class HttpModel implements Model {
     }
   }
 
-  private async attempt(index: number, request: ModelRequest, stop: AbortSignal): Promise<ModelAnswer> {
+  private async attempt(
+    index: number,
+    request: ModelRequest,
+    { onWaiting, signal: stop }: CompleteOptions,
+  ): Promise<ModelAnswer> {
     const endpoint = this.endpoints[index];
     if (endpoint === undefined) throw new RangeError(`no endpoint ${index}`);
     const { block, traceparent, random } = this.options;
@@ -132,6 +138,8 @@ export class HttpModel implements Model {
       retryAfterMs: null,
     });
     const timer = setTimeout(() => abort.abort(timeout), Math.min(block.timeout_ms, 2 ** 31 - 1));
+    onWaiting();
+    const waiting = setInterval(onWaiting, WAITING_NOTE_MS);
     try {
       const response = await this.send(endpoint.url, {
         method: 'POST',
@@ -155,6 +163,7 @@ export class HttpModel implements Model {
       return answer;
     } finally {
       clearTimeout(timer);
+      clearInterval(waiting);
       stop.removeEventListener('abort', onStop);
     }
   }

@@ -85,6 +85,11 @@ export interface CompleteOptions {
   readonly signal: AbortSignal;
   /** Called for every request made, retries included. */
   readonly onCall: (report: CallReport) => void;
+  /**
+   * Called when a request with a time limit of its own is sent, and every half minute while it is
+   * in flight: such a wait is no silence. Nothing else counts as one.
+   */
+  readonly onWaiting: () => void;
 }
 
 export interface Model {

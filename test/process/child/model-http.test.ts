@@ -232,7 +232,7 @@ describe('a real child and a real model endpoint', () => {
   test('a cancel ends the wait for a retry', async () => {
     const server = await serve({ kind: 'status', status: 429, retryAfter: '50' });
     const child = startRun([server.origin]);
-    await child.notification('run.progress', (p) => p.kind === 'model');
+    await child.notification('run.progress', (p) => p.call !== undefined);
     child.send({ method: 'run.cancel', params: { run_id: 'run-1', reason: 'x' } });
     expect((await child.result()).status).toBe('cancelled');
   });
