@@ -48,6 +48,7 @@ export interface HttpServerOptions {
   /** Names beside loopback and those in the certificate that clients may use for this host. */
   readonly hosts?: readonly string[];
   readonly maxBodyBytes?: number;
+  /** Beyond it the longest idle connection is ended. */
   readonly maxConnections?: number;
   /** Longest a client may take to send its headers, ms. */
   readonly headersTimeoutMs?: number;
@@ -88,9 +89,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<Runni
     certified: keeper === null ? null : (host) => keeper.material.names(host),
   };
   const server = createServer(options, keeper);
-  server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS;
   server.maxHeadersCount = MAX_HEADERS;
-  const connections = new Connections(server);
+  const connections = new Connections(server, options.maxConnections ?? MAX_CONNECTIONS);
   server.on('request', (raw, res) => void serve(raw, res, options, rules));
   await listen(server, address);
   const { port } = server.address() as AddressInfo;

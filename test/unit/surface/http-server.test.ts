@@ -142,15 +142,37 @@ test('a client that sends its headers or body too slowly is answered 408', async
   expect(body).toContain('HTTP/1.1 408');
 });
 
-test('connections beyond the cap are closed and earlier ones go on', async () => {
-  const { port, url } = await serve({ maxConnections: 1 });
+test('beyond the cap the longest idle connection gives way, so that a silent crowd locks nobody out', async () => {
+  const { port, url } = await serve({ maxConnections: 20 });
+  const crowd = Array.from({ length: 200 }, () => connect(port, '127.0.0.1'));
+  sockets.push(...crowd);
+  let closed = 0;
+  for (const socket of crowd) {
+    socket.on('error', () => undefined);
+    socket.resume().on('close', () => {
+      closed += 1;
+    });
+  }
+  await eventually('the crowd to be thinned out', () => closed >= 180);
+  const answer = await fetch(`${url}/echo`, { method: 'POST', body: 'still here' });
+  expect(await answer.text()).toBe('still here');
+});
+
+test('with every connection busy the cap refuses the new one', async () => {
+  let arrived: () => void = () => undefined;
+  const arrival = new Promise<void>((resolve) => {
+    arrived = resolve;
+  });
+  const { port } = await serve({
+    maxConnections: 1,
+    routes: [{ method: 'GET', path: '/hang', handle: () => arrived() }],
+  });
   const held = connect(port, '127.0.0.1');
   sockets.push(held);
-  await once(held, 'connect');
-  // Accepted in order: once the second is closed, the first is known to be counted.
+  held.write('GET /hang HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await arrival;
   expect(await rawExchange(port, '')).toBe('');
-  held.destroy();
-  await eventually('the freed place', async () => (await fetch(url)).status === 404);
+  expect(held.destroyed).toBe(false);
 });
 
 test('a handler that throws is answered 500 without its reason', async () => {
