@@ -62,7 +62,7 @@ async function coordinate(flags: CoordinateFlags, host: Host): Promise<number> {
   log.info('proc.start', { verb: 'coordinate' });
   const start = async (): ReturnType<typeof startCoordinator> =>
     await startCoordinator({
-      ledger: await openLedger(db, host.cwd, policy),
+      ledger: await openLedger(db, host.cwd, policy, log),
       listen,
       ...bearer,
       ...tls,

@@ -1,9 +1,9 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { ClaimedWork, ClaimNextRequest, LedgerPolicy } from '../ledger.ts';
 import { type Lane, type Lanes, pickNext } from '../queue-order.ts';
+import { itemOf, type Row } from '../rows.ts';
 import { claimChosen } from '../work-operations.ts';
 import type { WorkItem } from '../work-table.ts';
-import { itemOf, type Row } from './rows.ts';
 import type { SqliteWorkTable } from './work-table.ts';
 
 /** Which item the ledger hands out next: one seek per lane looked at, none per item that waits. */

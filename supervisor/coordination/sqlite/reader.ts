@@ -6,8 +6,8 @@ import {
   type WorkRecord,
   type WorkStateName,
 } from '../ledger.ts';
+import { itemOf, type Row } from '../rows.ts';
 import { recordOf } from '../work-operations.ts';
-import { itemOf, type Row } from './rows.ts';
 import type { Counts } from './totals.ts';
 
 /** The questions that change nothing. */

@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3';
 import type { LedgerPolicy, TendReport } from '../ledger.ts';
+import { itemOf, type Row } from '../rows.ts';
 import { tickOne } from '../work-operations.ts';
-import { itemOf, type Row } from './rows.ts';
 import type { SqliteWorkTable } from './work-table.ts';
 
 interface LaneOfRow {

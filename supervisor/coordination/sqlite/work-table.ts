@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3';
+import { CHANGING, changingValues, itemOf, type Row } from '../rows.ts';
 import type { Work } from '../work-machine.ts';
 import { PRIORITY_RANK, type WorkItem, type WorkTable } from '../work-table.ts';
-import { CHANGING, changingValues, itemOf, type Row } from './rows.ts';
 import { Totals } from './totals.ts';
 
 const FIXED = ['id', 'claim_key', 'item', 'kind', 'tenant', 'priority', 'created_at', 'enqueued_at'] as const;

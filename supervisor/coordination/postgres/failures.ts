@@ -1,0 +1,42 @@
+import { DatabaseError } from 'pg';
+import { errorMessage } from '../../../protocol/errors.ts';
+
+/** What to do about an error of the database or of the connection to it. */
+export type Failure =
+  /** Another transaction was in the way: the same batch succeeds when it is run again. */
+  | 'conflict'
+  /** The server or the connection is away. */
+  | 'outage'
+  /** The statement itself is at fault. */
+  | 'fault';
+
+/** Thrown inside a transaction to run its batch again: a key appeared while it ran. */
+export class BatchConflict extends Error {
+  constructor() {
+    super('another server changed the same items');
+    this.name = 'BatchConflict';
+  }
+}
+
+/** serialization_failure, deadlock_detected, lock_not_available, unique_violation. */
+const CONFLICTS = new Set(['40001', '40P01', '55P03', '23505']);
+/** insufficient_resources, operator_intervention, connection exceptions, bad credentials, no database. */
+const OUTAGES = /^(53|57|08|28|3D)/;
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof BatchConflict) return 'conflict';
+  if (error instanceof DatabaseError) {
+    const code = error.code ?? '';
+    if (CONFLICTS.has(code)) return 'conflict';
+    return OUTAGES.test(code) ? 'outage' : 'fault';
+  }
+  return error instanceof TypeError || error instanceof RangeError ? 'fault' : 'outage';
+}
+
+/** In words, without the credentials of the connection. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors[0] instanceof Error)
+    return errorMessage(error.errors[0]);
+  if (error instanceof DatabaseError && error.code !== undefined) return `${error.message} (${error.code})`;
+  return errorMessage(error);
+}
