@@ -1,16 +1,16 @@
 import { availableParallelism } from 'node:os';
 import { errorMessage } from '../../protocol/errors.ts';
-import { type ModelBlock, NO_USAGE, type RunResult, type RunStart } from '../../protocol/frames.ts';
+import { type ModelBlock, NO_USAGE, type RunResult } from '../../protocol/frames.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
 import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
 import { childEnvironment } from './environment.ts';
 import type { Health } from './liveness.ts';
 import { ChildPool } from './pool.ts';
-import { readStat } from './proc.ts';
+import { ProcessWatch } from './process-watch.ts';
 import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
 import { type Entry, RunBook } from './run-book.ts';
-import { SUBAGENT_TOOLS } from './self-tools.ts';
+import { startFrame } from './start-frame.ts';
 import type { ChildSupervisorOptions } from './supervisor-options.ts';
 import { drainChildren, killChildren, type Living } from './teardown.ts';
 import { DEFAULT_TIMINGS, type SupervisorTimings } from './timings.ts';
@@ -27,6 +27,7 @@ export class ChildSupervisor implements Children {
   private readonly env: Record<string, string>;
   private readonly book: RunBook;
   private readonly pool: ChildPool;
+  private readonly watch: ProcessWatch;
   private readonly children = new Set<Child>();
   private readonly living: Living;
   private emptied: (() => void)[] = [];
@@ -56,6 +57,12 @@ export class ChildSupervisor implements Children {
         warmDied: (reason, verdict) => this.onWarmDied(reason, verdict),
       },
     );
+    this.watch = new ProcessWatch({
+      clock: options.clock,
+      log: options.log,
+      memoryMaxBytes: options.limits.childMemoryMaxBytes,
+      sampleMs: this.timings.usageMs,
+    });
     this.living = {
       all: () => [...this.children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
       empty: () =>
@@ -198,7 +205,7 @@ export class ChildSupervisor implements Children {
         progress: (run, params) => this.book.progress(run, params),
         turn: (run, { sequence, status, result }) =>
           this.options.emit({ type: 'session.turn', runId: run.spec.runId, sequence, status, result }),
-        convicted: (one, cause, health) => this.onConvicted(one, cause, health),
+        convicted: (one, cause, health) => this.watch.report(one, cause, health),
         ending: (run) => this.book.ending(run),
         ended: (one, end) => this.onEnded(one, end),
       },
@@ -221,7 +228,7 @@ export class ChildSupervisor implements Children {
     }
     this.book.rollup.endpointCount = model.endpoints.length;
     entry.child = child;
-    child.assign(run, this.startFrame(run, model));
+    child.assign(run, startFrame(run, model, this.book.mayBranch(run), this.options.telemetry));
     for (const { uris, messages } of run.earlyWakes.splice(0)) child.wake(uris, messages);
     if (run.pauseWanted) child.tell('run.pause');
     this.options.metrics.add('agent_subagents_spawned_total');
@@ -232,36 +239,6 @@ export class ChildSupervisor implements Children {
       this.options.emit({ type: 'run.started', runId, agentPath: run.path, pid: child.pid ?? 0, waitMs });
     }
     return true;
-  }
-
-  private startFrame(run: AgentRun, model: ModelBlock): RunStart {
-    const { spec } = run;
-    const { instance, logLevel, logContent } = this.options.telemetry;
-    return {
-      run_id: spec.runId,
-      agent_id: run.agentId,
-      agent_path: run.path,
-      kind: spec.kind,
-      instruction: spec.instruction,
-      tools: [...spec.tools],
-      self_tools: this.book.mayBranch(run) ? [...SUBAGENT_TOOLS] : [],
-      limits: spec.limits,
-      model,
-      telemetry: { instance, traceparent: spec.traceparent, log_level: logLevel, log_content: logContent },
-      ...(spec.event === null ? {} : { event: spec.event }),
-      ...(spec.outputContract === null ? {} : { output_contract: spec.outputContract }),
-    };
-  }
-
-  private onConvicted(child: Child, cause: StopCause, health: Health): void {
-    const log = child.run?.log ?? this.options.log;
-    log.warn('subagent.stuck', {
-      cause,
-      health,
-      pid_child: child.pid,
-      process_state: child.pid === null ? null : (readStat(child.pid)?.state ?? null),
-      stray_lines: child.garbageCount,
-    });
   }
 
   private onEnded(child: Child, end: RunEnd): void {
@@ -293,6 +270,7 @@ export class ChildSupervisor implements Children {
 
   private tick(): void {
     for (const child of this.children) child.tick();
+    this.watch.tick(this.children);
     this.book.tick();
   }
 }

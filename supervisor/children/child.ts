@@ -1,7 +1,6 @@
 import { errorMessage } from '../../protocol/errors.ts';
-import type { RunResult, RunStart, SupervisorNotification } from '../../protocol/frames.ts';
+import type { ChildRequest, RunResult, RunStart, SupervisorNotification } from '../../protocol/frames.ts';
 import type { AgentRun } from './agent-run.ts';
-import { CallDesk } from './call-desk.ts';
 import { Channel } from './channel.ts';
 import { describeEnd, isFirm } from './child-end.ts';
 import {
@@ -12,13 +11,13 @@ import {
   childStep,
 } from './child-machine.ts';
 import type { ChildHooks, ChildOptions } from './child-port.ts';
+import { ChildRun } from './child-run.ts';
 import { Detectors } from './detectors.ts';
 import { type ProgressParams, type TurnParams, takeFrame } from './frame-intake.ts';
 import { classify, type Health } from './liveness.ts';
 import { LogRelay } from './log-relay.ts';
 import { readStat } from './proc.ts';
 import type { StopCause } from './run.ts';
-import { SessionWakes } from './session-wakes.ts';
 import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
 
 /** Until SIGTERM for a child that has no run and so nothing to finish, ms. */
@@ -28,14 +27,12 @@ const IDLE_GRACE_MS = 1_000;
 export class Child {
   readonly process: SupervisedProcess;
   readonly spawnedAt: number;
-  /** Set once, when it is given its run. */
-  run: AgentRun | null = null;
   private state: ChildState = CHILD_START;
   private readonly detectors: Detectors;
   private readonly channel: Channel;
   private readonly relay: LogRelay;
-  private desk: CallDesk | null = null;
-  private wakes: SessionWakes | null = null;
+  /** Set once, when it is given its run. */
+  private work: ChildRun | null = null;
   private wasReady = false;
   private endOfFile = false;
   /** What exactly was found against it. */
@@ -106,42 +103,37 @@ export class Child {
     return this.channel.garbageCount;
   }
 
+  get run(): AgentRun | null {
+    return this.work?.run ?? null;
+  }
+
   /** Gives a ready child its run: the frame is written in this tick. */
   assign(run: AgentRun, start: RunStart): void {
-    this.run = run;
     this.relay.adopt(run.log);
-    this.desk = new CallDesk(run, {
-      ...this.hooks,
-      send: (frame) => this.channel.send(frame),
-      opened: (id, timeoutMs) => this.detectors.observe({ type: 'call', id, timeoutMs }),
-      progressed: (id) => this.detectors.observe({ type: 'call_progress', id }),
-      closed: (id) => this.detectors.observe({ type: 'call_done', id }),
+    const { callTool, selfCall, outOfScope } = this.hooks;
+    this.work = new ChildRun(run, this.detectors, this.options.timings.deadlineSlackMs, {
+      callTool,
+      selfCall,
+      outOfScope,
+      notify: (frame) => this.notify(frame),
+      answer: (frame) => this.channel.send(frame),
     });
-    if (run.spec.kind === 'session') {
-      this.wakes = new SessionWakes(run.spec.runId, (wake) => {
-        this.watch(run);
-        this.notify(wake);
-      });
-    } else this.watch(run);
     run.startedAt = this.options.clock.now();
     this.step({ type: 'assign', start });
   }
 
   /** Queues one wake of a session. */
   wake(uris: readonly string[], messages: readonly string[]): void {
-    this.wakes?.add(uris, messages);
+    this.work?.wake(uris, messages);
   }
 
-  /** Sends a frame about the run; nothing where there is none. */
   tell(method: 'run.pause' | 'run.resume'): void {
-    if (this.run !== null) this.notify({ method, params: { run_id: this.run.spec.runId } });
+    this.work?.tell(method);
   }
 
   /** Asks the run to end at its next turn boundary. */
   windDown(deadlineMs: number): void {
-    if (this.run === null) return;
-    const params = { run_id: this.run.spec.runId, deadline_ms: deadlineMs };
-    this.notify({ method: 'run.wind_down', params });
+    this.work?.windDown(deadlineMs);
   }
 
   /**
@@ -196,11 +188,11 @@ export class Child {
       result: (result: RunResult) => this.step({ type: 'result', result }),
       turn: (params: TurnParams) => this.onTurn(params),
       log: this.relay.frame.bind(this.relay),
-      request: (request: Parameters<CallDesk['take']>[0]) => {
-        if (this.state.name === 'running' || this.state.name === 'paused') this.desk?.take(request);
+      request: (request: ChildRequest) => {
+        if (this.state.name === 'running' || this.state.name === 'paused') this.work?.request(request);
         else this.relay.garbage(request.method, `a request while ${this.state.name}`);
       },
-      cancelRequest: (id: number) => this.desk?.cancel(id),
+      cancelRequest: (id: number) => this.work?.cancelRequest(id),
       unexpected: (what: string) => this.relay.garbage(what, 'unexpected'),
       incompatible: (version: number) =>
         this.convict('protocol', `the child speaks version ${version} of the protocol`),
@@ -208,39 +200,30 @@ export class Child {
   }
 
   private onProgress(params: ProgressParams): void {
-    if (this.run === null) return;
-    this.detectors.observe({ type: 'progress' });
-    if (params.kind === 'paused' || params.kind === 'resumed') {
-      this.detectors.observe({ type: params.kind });
-      this.step({ type: params.kind });
-    }
-    this.run.usage = params.usage;
-    this.hooks.progress(this.run, params);
+    if (this.work === null) return;
+    this.work.progress(params);
+    if (params.kind === 'paused' || params.kind === 'resumed') this.step({ type: params.kind });
+    this.hooks.progress(this.work.run, params);
   }
 
   private onTurn(params: TurnParams): void {
-    if (this.run === null || this.wakes === null || !this.wakes.turned(params.sequence)) {
+    if (this.work?.turned(params) !== true) {
       this.relay.garbage(`session.turn ${params.sequence}`, 'no such turn is being made');
       return;
     }
-    this.run.usage = params.usage;
-    this.detectors.observe({ type: 'rested' });
-    this.hooks.turn(this.run, params);
-    this.wakes.pump();
+    this.hooks.turn(this.work.run, params);
+    this.work.next();
   }
 
-  private watch(run: AgentRun): void {
-    const deadlineMs = run.spec.limits.deadline_ms + this.options.timings.deadlineSlackMs;
-    this.detectors.observe({ type: 'assigned', deadlineMs });
-  }
-
-  private convict(cause: StopCause, reason: string | null): void {
+  /** Ends it for something that was found against it. The first finding is the one that is reported. */
+  convict(cause: StopCause, reason: string | null): void {
     if (this.state.name === 'exited') return;
     const { health } = this;
     const first = this.state.name !== 'finishing';
     if (first) this.fault = reason;
-    this.stop(cause);
+    // While it can still be looked at as it was found.
     if (first) this.hooks.convicted(this, cause, health);
+    this.stop(cause);
   }
 
   private step(event: ChildEvent): void {
@@ -263,7 +246,7 @@ export class Child {
         else this.relay.garbage('run.result', 'a second result');
         break;
       case 'abort_calls':
-        this.desk?.abortAll();
+        this.work?.abortCalls();
         if (this.run !== null) this.hooks.ending(this.run);
         break;
       case 'expect_exit':
@@ -286,14 +269,14 @@ export class Child {
     clearTimeout(this.exitTimer);
     if (cause === 'forced') this.process.kill(cause);
     else if (isFirm(cause) || !this.wasReady) this.process.terminate(cause);
-    else if (this.run === null) this.process.stop(cause, IDLE_GRACE_MS);
+    else if (this.work === null) this.process.stop(cause, IDLE_GRACE_MS);
     else this.process.stop(cause);
   }
 
   /** The first rung: a frame for who has a run, the end of stdin for who has none. */
   private askToLeave(cause: string): void {
-    if (this.run === null) this.channel.end();
-    else this.notify({ method: 'run.cancel', params: { run_id: this.run.spec.runId, reason: cause } });
+    if (this.work === null) this.channel.end();
+    else this.work.cancel(cause);
   }
 
   private awaitExit(): void {

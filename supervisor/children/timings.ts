@@ -4,6 +4,8 @@ import { DEFAULT_LADDER_TIMINGS } from './kill-ladder.ts';
 export interface SupervisorTimings extends ChildTimings {
   /** Between two goes of starting children, ms. */
   readonly spawnSlotMs: number;
+  /** Between two samples of what children use, ms. */
+  readonly usageMs: number;
 }
 
 /** Contract, section 12. All in ms. */
@@ -20,4 +22,5 @@ export const DEFAULT_TIMINGS: SupervisorTimings = {
   deadlineSlackMs: 2_000,
   pipeDrainMs: 500,
   spawnSlotMs: 20,
+  usageMs: 2_000,
 };
