@@ -151,7 +151,7 @@ turns:
   });
 
   test('H03: a grandchild that holds stdout does not keep the child from ending', async () => {
-    const child = play('turns: [{fork: [holds_stdout, setsid]}, {final: x}]');
+    const child = play('turns: [{fork: [holds_stdout, ignores_sigterm]}, {final: x}]');
     expect((await child.result()).status).toBe('completed');
     expect((await child.exited).code).toBe(0);
   });
