@@ -133,13 +133,9 @@ function readAuthorities(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new AgentdError(
-      'TLS_UNUSABLE',
-      `certificate file ${path} cannot be read: ${errorMessage(error)}`,
-      {
-        cause: error,
-      },
-    );
+    throw new AgentdError('TLS_UNUSABLE', `certificate file ${path} cannot be read: ${errorMessage(error)}`, {
+      cause: error,
+    });
   }
 }
 

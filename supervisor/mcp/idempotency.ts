@@ -30,11 +30,9 @@ export class IdempotencyKeys {
   /** Run → hash → which n are taken. */
   private readonly runs = new Map<string, Map<string, Set<number>>>();
 
-  issue(runId: string, server: string, tool: string, args: Readonly<Record<string, unknown>>): IssuedKey {
-    const hash = createHash('sha256')
-      .update(`${server}\0${tool}\0${canonicalJson(args)}`)
-      .digest('hex')
-      .slice(0, 16);
+  /** @param args the arguments as {@link canonicalJson} */
+  issue(runId: string, server: string, tool: string, args: string): IssuedKey {
+    const hash = createHash('sha256').update(`${server}\0${tool}\0${args}`).digest('hex').slice(0, 16);
     const calls = getOr(this.runs, runId, () => new Map<string, Set<number>>());
     const taken = getOr(calls, hash, () => new Set<number>());
     // Taken numbers are dense but for retries, so the search is short.

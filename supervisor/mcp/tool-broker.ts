@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { ToolOutcome } from '../../protocol/frames.ts';
 import { META } from '../../protocol/work-tools.ts';
 import type { BrokeredCall, CallTool } from '../children/run.ts';
 import type { Clock } from '../reactor/clock.ts';
+import { contentField } from '../telemetry/content.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { traceIdOf } from '../telemetry/trace.ts';
 import { canonicalJson, IdempotencyKeys } from './idempotency.ts';
 import type { CallResult, Peer, Peers } from './peers.ts';
 import { cutText } from './tool-result.ts';
@@ -50,10 +51,13 @@ async function brokerCall(
   const { server, tool } = call.descriptor;
   const log = options.log.as({ runId: call.runId, agentPath: call.agentPath });
   const started = options.clock.now();
-  log.debug('tool.call', { server, tool, ...described(options, 'arguments', canonicalJson(call.arguments)) });
+  const args = canonicalJson(call.arguments);
+  const trace = traceIdOf(call.traceparent);
+  const about = { server, tool, ...(trace === null ? {} : { trace_id: trace }) };
+  log.debug('tool.call', { ...about, arguments: contentField(args, options.logContent) });
   let outcome: ToolOutcome;
   try {
-    outcome = await attempt(options, keys, call);
+    outcome = await attempt(options, keys, call, args);
   } catch (error) {
     // A promise of CallTool: a failure is an outcome.
     outcome = refused(`The call failed: ${errorMessage(error)}`);
@@ -63,11 +67,10 @@ async function brokerCall(
   options.metrics.add('agent_tool_calls_total', { server, tool, ok });
   options.metrics.observe('agent_tool_call_duration_ms', duration, { server, tool });
   log.info('tool.result', {
-    server,
-    tool,
+    ...about,
     ok: !outcome.is_error,
     dur_ms: duration,
-    ...described(options, 'result', outcome.text),
+    result: contentField(outcome.text, options.logContent),
   });
   return outcome;
 }
@@ -76,6 +79,7 @@ async function attempt(
   options: ToolBrokerOptions,
   keys: IdempotencyKeys,
   call: BrokeredCall,
+  canonicalArguments: string,
 ): Promise<ToolOutcome> {
   const { server, tool } = call.descriptor;
   const peer = options.peers.get(server);
@@ -89,7 +93,7 @@ async function attempt(
   if (!peer.toolNames.includes(tool)) {
     return refused(`Tool server ${server} does not offer ${tool} (any more). Use another tool.`);
   }
-  const issued = keys.issue(call.runId, server, tool, call.arguments);
+  const issued = keys.issue(call.runId, server, tool, canonicalArguments);
   try {
     const result = await peer.callTool(tool, call.arguments, {
       timeoutMs: call.timeoutMs,
@@ -144,14 +148,4 @@ function bounded(result: CallResult, maxBytes: number): ToolOutcome {
   if (Buffer.byteLength(json) <= maxBytes) return { text, is_error: isError, structured };
   const note = `[left out: the structured part of the result exceeds ${maxBytes} bytes]`;
   return { text: `${text}\n${note}`, is_error: isError };
-}
-
-/** Content as hash and length, unless its owner asked to see it (contract, section 5). */
-function described(options: ToolBrokerOptions, name: string, text: string): Record<string, unknown> {
-  const size = { [`${name}_sha256`]: sha256(text), [`${name}_length`]: text.length };
-  return options.logContent ? { ...size, [name]: cutText(text, 16 * 1024) } : size;
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

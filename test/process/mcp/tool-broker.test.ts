@@ -195,7 +195,8 @@ describe('the tool broker', () => {
       server: 'src',
       tool: 'echo',
       ok: true,
-      result_length: 13,
+      trace_id: '0af7651916cd43dd8448eb211c80319c',
+      result: { bytes: 13 },
     });
     expect(quiet.lines[1]?.identity).toMatchObject({ runId: 'RUN', agentPath: '0.1' });
     expect(JSON.stringify(quiet.lines)).not.toContain('sesame');
