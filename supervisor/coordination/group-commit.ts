@@ -12,6 +12,8 @@ export type CommitBatch<Job> = (jobs: readonly Job[]) => Promise<readonly unknow
 
 export interface GroupCommitOptions<Job> {
   readonly commit: CommitBatch<Job>;
+  /** Transactions open at a time. */
+  readonly parallel: number;
   /** Most requests that share one transaction. */
   readonly maxBatch: number;
   /** Most requests waiting; one more is refused (invariant 8). */
@@ -25,7 +27,9 @@ export interface GroupCommitOptions<Job> {
  */
 export class GroupCommit<Job> {
   private waiting: Waiting<Job>[] = [];
-  private running: Promise<void> | null = null;
+  private open = 0;
+  private scheduled = false;
+  private whenIdle: (() => void)[] = [];
 
   constructor(private readonly options: GroupCommitOptions<Job>) {}
 
@@ -39,28 +43,36 @@ export class GroupCommit<Job> {
     const done = new Promise<unknown>((resolve, reject) => {
       this.waiting.push({ job, resolve, reject });
     });
-    if (this.running === null) {
-      const turn = new Promise<void>((resolve) => setImmediate(resolve));
-      this.running = turn.then(() => this.drain());
-    }
+    this.schedule();
     return done;
   }
 
   /** Resolves when nothing waits and nothing runs. */
-  async idle(): Promise<void> {
-    while (this.running !== null) await this.running;
+  idle(): Promise<void> {
+    if (this.waiting.length === 0 && this.open === 0) return Promise.resolve();
+    return new Promise((resolve) => this.whenIdle.push(resolve));
   }
 
-  private async drain(): Promise<void> {
-    while (this.waiting.length > 0) {
+  /** At the end of this turn of the event loop, so that what arrived in it is together. */
+  private schedule(): void {
+    if (this.scheduled || this.open >= this.options.parallel) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      this.start();
+    });
+  }
+
+  private start(): void {
+    while (this.waiting.length > 0 && this.open < this.options.parallel) {
       const batch = this.waiting.splice(0, this.options.maxBatch);
-      await this.settle(batch);
-      // What arrived over sockets meanwhile joins the next batch.
-      if (this.waiting.length === 0) break;
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      this.open += 1;
+      void this.settle(batch).then(() => {
+        this.open -= 1;
+        if (this.waiting.length > 0) this.schedule();
+        else if (this.open === 0) for (const resolve of this.whenIdle.splice(0)) resolve();
+      });
     }
-    this.running = null;
-    if (this.waiting.length > 0) this.running = this.drain();
   }
 
   private async settle(batch: readonly Waiting<Job>[]): Promise<void> {

@@ -10,14 +10,14 @@ const POSTGRES_URL = /^postgres(ql)?:\/\//;
  *
  * @throws AgentdError LEDGER_UNAVAILABLE (exit 2 for a file that cannot be used) or LEDGER_SCHEMA_UNKNOWN
  */
-export async function openLedger(db: string, cwd: string, policy: LedgerPolicy, log: Log): Promise<Ledger> {
+export async function openLedger(db: string, cwd: string, policy: LedgerPolicy, log?: Log): Promise<Ledger> {
   if (!POSTGRES_URL.test(db)) {
     const { SqliteLedger } = await import('./sqlite/sqlite-ledger.ts');
     return await SqliteLedger.open({ path: resolve(cwd, db), policy });
   }
   const { PostgresLedger } = await import('./postgres/postgres-ledger.ts');
   const onTrouble = (reason: string): void => {
-    log.warn('mcp.disconnect', {
+    log?.warn('mcp.disconnect', {
       server: 'postgres',
       msg: `the other servers are not heard for now: ${reason}`,
     });

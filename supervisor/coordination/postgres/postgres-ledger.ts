@@ -38,6 +38,8 @@ export interface PostgresLedgerOptions {
   readonly onTrouble?: (reason: string) => void;
 }
 
+/** Below the size of the pool: questions and housekeeping need a connection too. */
+const PARALLEL_BATCHES = 3;
 const MAX_BATCH = 256;
 const MAX_WAITING = 50_000;
 const TEND_LIMIT = 256;
@@ -93,6 +95,7 @@ export class PostgresLedger implements Ledger {
     );
     this.commits = new GroupCommit({
       commit: (jobs) => this.commit(jobs),
+      parallel: PARALLEL_BATCHES,
       maxBatch: MAX_BATCH,
       maxWaiting: MAX_WAITING,
     });

@@ -49,8 +49,8 @@ export class LockedQueue implements Lanes<LockedLane> {
     const lanes = rows.map((row) => ({ ...row, waiting: [] as WorkItem[] }));
     const queue = new LockedQueue(lanes, policy);
     if (lanes.length === 0) return queue;
-    // A little more than an even share of each, then all of the demand if that was not enough.
-    const share = Math.ceil((2 * wanted) / lanes.length);
+    // More than an even share of each, then all of the demand if that was not enough.
+    const share = Math.min(wanted, Math.ceil((2 * wanted) / lanes.length));
     await queue.fill(client, share);
     if (queue.size < wanted && share < wanted) await queue.fill(client, wanted);
     return queue;

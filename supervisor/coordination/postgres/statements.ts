@@ -75,6 +75,14 @@ export const countLeases = make(
 );
 
 /**
+ * Something in the lane `l`. A scalar subquery on purpose: EXISTS would be planned as a join over
+ * everything that waits.
+ */
+export const LANE_HEAD = `SELECT 1 FROM agentd.work_item w WHERE w.state = 'ready' AND w.wake_at IS NULL
+  AND w.tenant = l.tenant AND w.priority = l.priority AND w.kind = l.kind
+  ORDER BY w.enqueued_at, w.id LIMIT 1`;
+
+/**
  * Lanes with something to claim whose tenant is below the quota $3, in turn order, the first $4 of
  * each priority.
  */
@@ -88,8 +96,7 @@ export const lanesInTurn = make(
       AND ($1::text[] IS NULL OR l.kind = ANY($1)) AND ($2::text[] IS NULL OR l.tenant = ANY($2))
       AND ($3::int IS NULL OR (SELECT count(*) FROM (SELECT 1 FROM agentd.work_item w
         WHERE w.state = 'leased' AND w.tenant = l.tenant LIMIT $3) AS held) < $3)
-      AND EXISTS (SELECT 1 FROM agentd.work_item w WHERE w.state = 'ready' AND w.wake_at IS NULL
-        AND w.tenant = l.tenant AND w.priority = l.priority AND w.kind = l.kind)
+      AND (${LANE_HEAD}) IS NOT NULL
     ORDER BY l.turn, l.tenant, l.kind LIMIT $4)`,
     )
     .join(' UNION ALL '),

@@ -3,7 +3,7 @@ import type { LedgerPolicy, TendReport } from '../ledger.ts';
 import { itemOf } from '../rows.ts';
 import { tickOne } from '../work-operations.ts';
 import { inBatch } from './batch.ts';
-import type { ItemRow } from './statements.ts';
+import { type ItemRow, LANE_HEAD } from './statements.ts';
 import type { PostgresWorkTable } from './work-table.ts';
 
 /** Lanes looked at in one round of housekeeping. */
@@ -93,8 +93,7 @@ async function wake(client: ClientBase, table: PostgresWorkTable, limit: number)
 export async function pruneLanes(client: ClientBase): Promise<void> {
   const { rows } = await client.query<{ lanes: number }>('SELECT count(*) AS lanes FROM agentd.work_lane');
   if ((rows[0]?.lanes ?? 0) < LANES_LEFT_ALONE) return;
-  const empty = `NOT EXISTS (SELECT 1 FROM agentd.work_item w WHERE w.state = 'ready' AND w.wake_at IS NULL
-    AND w.tenant = l.tenant AND w.priority = l.priority AND w.kind = l.kind)`;
+  const empty = `(${LANE_HEAD}) IS NULL`;
   await client.query('BEGIN');
   try {
     const locked = await client.query<LaneName>(

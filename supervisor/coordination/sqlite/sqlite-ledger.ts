@@ -104,6 +104,7 @@ export class SqliteLedger implements Ledger {
     };
     this.commits = new GroupCommit({
       commit: (runs) => this.transaction(runs),
+      parallel: 1,
       maxBatch: MAX_BATCH,
       maxWaiting: MAX_WAITING,
     });
