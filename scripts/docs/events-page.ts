@@ -7,7 +7,7 @@ const WHEN = {
   'proc.start': 'The process started.',
   'proc.ready': 'It serves or works; `url` where it listens.',
   'proc.shutdown': 'It was told to end, or decided to.',
-  'proc.exit': 'The last line; `code` is the exit code.',
+  'proc.exit': 'The last line, with the exit code.',
   'config.loaded': 'The configuration is complete and valid.',
   'config.warn': 'Something is configured that will not have its effect, or cannot be done just now.',
   'config.invalid': 'The configuration is not acceptable; one line, exit 2.',
