@@ -1,4 +1,5 @@
 import type { RunEnd } from './agent-run.ts';
+import { readStat } from './proc.ts';
 import type { StopCause } from './run.ts';
 import type { ProcessEnd } from './supervised-process.ts';
 
@@ -27,6 +28,22 @@ export function isFirm(cause: StopCause): boolean {
   return FIRM.has(cause);
 }
 
+/**
+ * Whether a child should have been ready by now. One that the machine does not let run is late
+ * through no fault of its own, and is given as long as the very first one.
+ */
+export function isOverdue(
+  ageMs: number,
+  timings: { readonly readyMs: number; readonly firstReadyMs: number },
+  first: boolean,
+  pid: number | null,
+): boolean {
+  if (ageMs <= timings.readyMs) return false;
+  const state = pid === null ? undefined : readStat(pid)?.state;
+  const patient = first || state === 'R' || state === 'D';
+  return !patient || ageMs > timings.firstReadyMs;
+}
+
 /** Says how a child ended, from what was seen of it. */
 export function describeEnd(seen: {
   readonly ended: ProcessEnd;
@@ -36,6 +53,8 @@ export function describeEnd(seen: {
   readonly fault: string | null;
   readonly wasReady: boolean;
   readonly lastStderr: string | null;
+  /** The kernel killed something in its cgroup for want of memory. */
+  readonly outOfMemory: boolean;
 }): RunEnd {
   const { ended, fault, lastStderr } = seen;
   const { code, signal, rung, spawnError } = ended;
@@ -44,7 +63,8 @@ export function describeEnd(seen: {
     const error = { type: WORDS.spawn_failed.type, message: spawnError.message };
     return { cause: 'spawn_failed', exit, rung, error };
   }
-  const cause = seen.cause ?? (seen.wasReady ? null : 'not_ready');
+  const found = seen.outOfMemory ? 'memory' : seen.wasReady ? null : 'not_ready';
+  const cause = seen.cause ?? found;
   const words = WORDS[cause ?? 'vanished'];
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
   const unasked = seen.cause === null;

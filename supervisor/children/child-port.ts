@@ -2,6 +2,7 @@ import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
 import type { CallDeskHooks } from './call-desk.ts';
+import type { CgroupLeaf } from './cgroup.ts';
 import type { ChannelLimits } from './channel.ts';
 import type { Child } from './child.ts';
 import type { ProgressParams, TurnParams } from './frame-intake.ts';
@@ -44,5 +45,6 @@ export interface ChildOptions {
   readonly log: Log;
   readonly timings: ChildTimings;
   readonly channelLimits: ChannelLimits;
-  readonly cgroupKill?: () => void;
+  /** Its own cgroup; null where none is delegated. */
+  readonly cgroup: CgroupLeaf | null;
 }

@@ -1,15 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { errorMessage } from '../../protocol/errors.ts';
-import { type ModelBlock, NO_USAGE, type RunResult } from '../../protocol/frames.ts';
+import type { ModelBlock } from '../../protocol/frames.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
+import { type Cgroups, openCgroups } from './cgroup.ts';
 import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
 import { childEnvironment } from './environment.ts';
+import { killLeftovers } from './leftovers.ts';
 import type { Health } from './liveness.ts';
 import { ChildPool } from './pool.ts';
 import { ProcessWatch } from './process-watch.ts';
+import { type Reaper, startReaper } from './reaper.ts';
 import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
 import { type Entry, RunBook } from './run-book.ts';
+import { refusedResult } from './settlement.ts';
 import { startFrame } from './start-frame.ts';
 import type { ChildSupervisorOptions } from './supervisor-options.ts';
 import { drainChildren, killChildren, type Living } from './teardown.ts';
@@ -28,6 +32,8 @@ export class ChildSupervisor implements Children {
   private readonly book: RunBook;
   private readonly pool: ChildPool;
   private readonly watch: ProcessWatch;
+  private readonly cgroups: Cgroups | null;
+  private reaper: Reaper | null = null;
   private readonly children = new Set<Child>();
   private readonly living: Living;
   private emptied: (() => void)[] = [];
@@ -37,6 +43,8 @@ export class ChildSupervisor implements Children {
 
   constructor(private readonly options: ChildSupervisorOptions) {
     this.timings = { ...DEFAULT_TIMINGS, noProgressMs: options.limits.noProgressMs, ...options.timings };
+    const { cgroup } = options;
+    this.cgroups = cgroup === undefined || cgroup === null ? null : openCgroups(cgroup, options.log);
     this.env = childEnvironment(options.env);
     this.book = new RunBook(options, {
       place: (run) => this.place(run),
@@ -52,7 +60,7 @@ export class ChildSupervisor implements Children {
       },
       {
         spawn: () => this.spawn(),
-        start: (child, run) => this.start(child, run),
+        start: (child, run) => this.begin(child, run),
         failed: (run, end) => this.book.settle(run, end),
         warmDied: (reason, verdict) => this.onWarmDied(reason, verdict),
       },
@@ -86,6 +94,16 @@ export class ChildSupervisor implements Children {
   /** False when the last call to every model endpoint failed. */
   get anyEndpointUp(): boolean {
     return this.book.rollup.anyEndpointUp;
+  }
+
+  /**
+   * Takes on the duties of an init: kills what outlived a supervisor that is dead, and adopts
+   * orphans from here on. Loads a native library, so it is called once work is under way. Never
+   * rejects; without it children are supervised all the same.
+   */
+  async start(): Promise<void> {
+    killLeftovers(this.options.log);
+    this.reaper ??= await startReaper(this.options.log);
   }
 
   launch(spec: RunSpec): void {
@@ -190,6 +208,7 @@ export class ChildSupervisor implements Children {
         first: !this.anyCameUp,
         clock,
         log,
+        cgroup: this.cgroups?.leaf() ?? null,
         timings: this.timings,
         channelLimits: this.options.channelLimits ?? DEFAULT_CHANNEL_LIMITS,
       },
@@ -216,7 +235,7 @@ export class ChildSupervisor implements Children {
   }
 
   /** Hands the run to the child in this very tick. False when the child is still to be had. */
-  private start(child: Child, run: AgentRun): boolean {
+  private begin(child: Child, run: AgentRun): boolean {
     const entry = this.book.get(run.spec.runId);
     if (entry === undefined) return false;
     let model: ModelBlock;
@@ -273,15 +292,4 @@ export class ChildSupervisor implements Children {
     this.watch.tick(this.children);
     this.book.tick();
   }
-}
-
-function refusedResult(runId: string, message: string): RunResult {
-  return {
-    run_id: runId,
-    status: 'refused',
-    result: '',
-    has_usable_partial: false,
-    usage: NO_USAGE,
-    error: { type: 'RuleOfTwo', message },
-  };
 }

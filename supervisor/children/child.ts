@@ -2,7 +2,7 @@ import { errorMessage } from '../../protocol/errors.ts';
 import type { ChildRequest, RunResult, RunStart, SupervisorNotification } from '../../protocol/frames.ts';
 import type { AgentRun } from './agent-run.ts';
 import { Channel } from './channel.ts';
-import { describeEnd, isFirm } from './child-end.ts';
+import { describeEnd, isFirm, isOverdue } from './child-end.ts';
 import {
   CHILD_START,
   type ChildEffect,
@@ -16,7 +16,6 @@ import { Detectors } from './detectors.ts';
 import { type ProgressParams, type TurnParams, takeFrame } from './frame-intake.ts';
 import { classify, type Health } from './liveness.ts';
 import { LogRelay } from './log-relay.ts';
-import { readStat } from './proc.ts';
 import type { StopCause } from './run.ts';
 import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
 
@@ -61,8 +60,9 @@ export class Child {
         clearTimeout(this.exitTimer);
         this.step({ type: 'leader_exit' });
       },
-      ...(options.cgroupKill === undefined ? {} : { cgroupKill: options.cgroupKill }),
+      cgroupKill: () => options.cgroup?.kill(),
     });
+    if (this.process.pid !== null) options.cgroup?.add(this.process.pid);
     this.relay = new LogRelay(options.log, this.process.pid ?? process.pid, clock);
     const sink = this.frameSink();
     this.channel = new Channel(
@@ -168,12 +168,9 @@ export class Child {
   private checkReady(): void {
     const { clock, first, timings } = this.options;
     const age = clock.now() - this.spawnedAt;
-    if (age <= timings.readyMs) return;
-    // A child the machine does not let run is late through no fault of its own.
-    const state = this.pid === null ? undefined : readStat(this.pid)?.state;
-    const patient = first || state === 'R' || state === 'D';
-    if (patient && age <= timings.firstReadyMs) return;
-    this.convict('not_ready', `the child was not ready within ${Math.round(age)} ms`);
+    if (isOverdue(age, timings, first, this.pid)) {
+      this.convict('not_ready', `the child was not ready within ${Math.round(age)} ms`);
+    }
   }
 
   private frameSink() {
@@ -298,6 +295,11 @@ export class Child {
     const { processEnd: ended, state, fault, wasReady, relay } = this;
     const cause = 'cause' in state ? state.cause : null;
     if (ended === null) return;
-    this.hooks.ended(this, describeEnd({ ended, cause, fault, wasReady, lastStderr: relay.lastStderr }));
+    const { cgroup } = this.options;
+    const outOfMemory = cgroup?.ranOutOfMemory() ?? false;
+    cgroup?.kill();
+    cgroup?.remove();
+    const { lastStderr } = relay;
+    this.hooks.ended(this, describeEnd({ ended, cause, fault, wasReady, lastStderr, outOfMemory }));
   }
 }

@@ -1,5 +1,5 @@
 import { isRecycled, type ProcessIdentity, readStat, runnableMembers } from './proc.ts';
-import { reapOrphans } from './reaping-domain.ts';
+import { sweepOrphans } from './reaping-domain.ts';
 
 /**
  * A process group led by one of our children. It is gone when signalling it says so, and once it is
@@ -18,7 +18,7 @@ export class ProcessGroup {
     if (this.gone) return true;
     if (isRecycled(this.leader) || !this.answers()) return this.conclude();
     // Adopted zombies keep a group signallable until they are reaped.
-    reapOrphans();
+    sweepOrphans();
     if (!this.answers()) return this.conclude();
     // Where nobody reaps (no /proc list, no waitpid): zombies run nothing, so they count as gone.
     if (readStat(process.pid) !== null && runnableMembers(this.leader.pid).length === 0) {

@@ -1,3 +1,4 @@
+import { NO_USAGE, type RunResult } from '../../protocol/frames.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { AgentRun } from './agent-run.ts';
@@ -46,4 +47,16 @@ export function recordSettlement(run: AgentRun, outcome: RunOutcome, log: Log, m
     tokens_out: outcome.usage.tokens_out,
     ...(outcome.error === null ? {} : { err: outcome.error }),
   });
+}
+
+/** The result of a run that policy forbids to start. */
+export function refusedResult(runId: string, message: string): RunResult {
+  return {
+    run_id: runId,
+    status: 'refused',
+    result: '',
+    has_usable_partial: false,
+    usage: NO_USAGE,
+    error: { type: 'RuleOfTwo', message },
+  };
 }

@@ -4,10 +4,11 @@ import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { DEFAULT_LADDER_TIMINGS, type LadderTimings, type Rung } from './kill-ladder.ts';
 import { type LadderEnd, LadderRunner } from './ladder-runner.ts';
+import { killEscapees } from './leftovers.ts';
 import { findProgram, parentDeathPrefix } from './parent-death.ts';
 import { identify, type ProcessIdentity } from './proc.ts';
 import { ProcessGroup } from './process-group.ts';
-import { disown, own } from './reaping-domain.ts';
+import { closeSerial, disown, openSerial, own, sweepOrphans } from './reaping-domain.ts';
 import { SUPERVISION_VARIABLE, supervisionId } from './supervision-id.ts';
 
 /** How the leader of a group ended. */
@@ -71,6 +72,7 @@ export class SupervisedProcess {
    */
   readonly drained: Promise<void>;
 
+  private readonly serial: number;
   private leaderExit: LeaderExit | null = null;
   private readonly group: ProcessGroup | null;
   private readonly ladder: LadderRunner | null;
@@ -84,7 +86,8 @@ export class SupervisedProcess {
     this.exited = new Promise((resolve) => {
       this.finish = resolve;
     });
-    const subprocess = start(command, options);
+    this.serial = openSerial();
+    const subprocess = start(command, options, this.serial);
     // Pipes are absent when the process ran out of file descriptors.
     this.stdin = subprocess?.stdin ?? new PassThrough();
     this.stdout = subprocess?.stdout ?? closedPipe();
@@ -187,12 +190,16 @@ export class SupervisedProcess {
   private conclude(end: LadderEnd): void {
     // Given up on before the leader went: nothing it says matters any more.
     if (this.leaderExit === null) this.closePipes();
+    // What left the group has outlived its child from here on (invariant 6).
+    closeSerial(this.serial);
+    if (!sweepOrphans()) killEscapees(this.serial, this.options.log);
     const { code, signal } = this.leaderExit ?? { code: null, signal: null };
     this.finish({ code, signal, ...end, spawnError: null });
   }
 
   private failToSpawn(reason: string): void {
     this.closePipes();
+    closeSerial(this.serial);
     const exit: LeaderExit = { code: null, signal: null };
     this.leaderExit = exit;
     this.options.onExit?.(exit);
@@ -208,7 +215,7 @@ export class SupervisedProcess {
 }
 
 /** Null when there is no such program: the wrapper would only hide that behind an exit code. */
-function start(command: readonly [string, ...string[]], options: SupervisedOptions) {
+function start(command: readonly [string, ...string[]], options: SupervisedOptions, serial: number) {
   const [name, ...args] = command;
   const program = findProgram(name, options.env.PATH, options.cwd);
   if (program === null) return null;
@@ -224,7 +231,7 @@ function start(command: readonly [string, ...string[]], options: SupervisedOptio
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { ...options.env, [SUPERVISION_VARIABLE]: supervisionId(options.instance ?? 'agentd') },
+    env: { ...options.env, [SUPERVISION_VARIABLE]: supervisionId(serial, options.instance ?? 'agentd') },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
 }

@@ -2,6 +2,7 @@ import type { ModelBlock, ToolDescriptor } from '../../protocol/frames.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { CgroupOptions } from './cgroup.ts';
 import type { ChannelLimits } from './channel.ts';
 import type { CallTool, RunMessage } from './run.ts';
 import type { SupervisorTimings } from './timings.ts';
@@ -35,6 +36,8 @@ export interface ChildSupervisorOptions {
   readonly random?: () => number;
   readonly timings?: Partial<SupervisorTimings>;
   readonly channelLimits?: ChannelLimits;
+  /** Gives each child a cgroup of its own, where one is delegated. */
+  readonly cgroup?: CgroupOptions | null;
   /** Says why a scope is not allowed in one run (Rule of Two), or null. */
   readonly forbidden?: (tools: readonly ToolDescriptor[]) => string | null;
   /** `agent://subagent/{handle}` has changed. */

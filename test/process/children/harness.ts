@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import type { RunLimits, ToolDescriptor } from '../../../protocol/frames.ts';
 import { ChildSupervisor } from '../../../supervisor/children/child-supervisor.ts';
-import { allPids, readEnvironment, readStat } from '../../../supervisor/children/proc.ts';
+import { markedProcesses } from '../../../supervisor/children/leftovers.ts';
+import { readStat } from '../../../supervisor/children/proc.ts';
 import type { RunMessage, RunOutcome, RunSpec } from '../../../supervisor/children/run.ts';
-import { SUPERVISION_VARIABLE, supervisionId } from '../../../supervisor/children/supervision-id.ts';
+import { isOwn } from '../../../supervisor/children/supervision-id.ts';
 import type { ChildSupervisorOptions } from '../../../supervisor/children/supervisor-options.ts';
 import { systemClock } from '../../../supervisor/reactor/clock.ts';
 import type { Metrics } from '../../../supervisor/telemetry/metrics.ts';
@@ -164,12 +165,10 @@ export function rig(
 }
 
 /** Running processes that carry this process's marker. */
-export function survivors(instance = 'test'): number[] {
-  const marker = supervisionId(instance);
-  return allPids().filter((pid) => {
-    const stat = readStat(pid);
-    return stat !== null && stat.state !== 'Z' && readEnvironment(pid, SUPERVISION_VARIABLE) === marker;
-  });
+export function survivors(): number[] {
+  return markedProcesses()
+    .filter(({ id }) => isOwn(id))
+    .map(({ pid }) => pid);
 }
 
 export async function noSurvivors(): Promise<void> {
