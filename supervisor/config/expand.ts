@@ -16,7 +16,7 @@ export interface ExpandIssue {
  */
 export function expandText(
   text: string,
-  env: NodeJS.ProcessEnv,
+  { cwd, env }: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
   report: (issue: ExpandIssue) => void,
 ): string | SecretValue {
   const expand = (part: string): string =>
@@ -33,6 +33,6 @@ export function expandText(
       }
       return value;
     });
-  const secret = parseSecret(text, expand);
+  const secret = parseSecret(text, cwd, expand);
   return secret === null ? expand(text) : new SecretValue(secret);
 }

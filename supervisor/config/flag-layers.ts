@@ -23,7 +23,7 @@ export function environmentLayer(env: NodeJS.ProcessEnv, cwd: string, problems: 
     if (name === undefined || text === undefined) return null;
     // The variable itself is the secret: what is kept is its name.
     const value =
-      setting.form === 'secret' && parseSecret(text) === null
+      setting.form === 'secret' && parseSecret(text, cwd) === null
         ? new SecretValue({ secret: 'env', name })
         : formed(setting, text, cwd);
     return { origin: name, value };
@@ -90,11 +90,11 @@ function formed(setting: Setting, text: string, cwd: string): Tree {
     case 'secret-file':
       return new SecretValue({ secret: 'file', path: resolve(cwd, text) });
     default:
-      return literalOrSecret(text);
+      return literalOrSecret(text, cwd);
   }
 }
 
-function literalOrSecret(text: string): Tree {
-  const ref: SecretRef | null = parseSecret(text);
+function literalOrSecret(text: string, cwd: string): Tree {
+  const ref: SecretRef | null = parseSecret(text, cwd);
   return ref === null ? text : new SecretValue(ref);
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 
 /**
@@ -17,11 +18,13 @@ const REFERENCE = /\{\{\s*secret(-file)?:\s*((?:\$\{[^{}]*\}|[^{}])+?)\s*\}\}/g;
 /**
  * Reads the references in a text. Null when it holds none.
  *
+ * @param cwd what a relative path is relative to
  * @param literal applied to every name, path and text between (for `${NAME}` expansion), after the
  *   references were found: what a variable holds can never become a reference
  */
 export function parseSecret(
   text: string,
+  cwd: string,
   literal: (text: string) => string = (same) => same,
 ): SecretRef | null {
   const parts: (string | SecretRef)[] = [];
@@ -32,7 +35,7 @@ export function parseSecret(
     parts.push(
       file === undefined
         ? { secret: 'env', name: literal(target) }
-        : { secret: 'file', path: literal(target) },
+        : { secret: 'file', path: resolve(cwd, literal(target)) },
     );
     end = found.index + whole.length;
   }

@@ -33,8 +33,8 @@ export interface ReadFileOptions {
  *
  * @throws AgentdError CONFIG_INVALID or CONFIG_UNSET_VARIABLE, located as `file:line:column`
  */
-export function readYamlLayer(path: string, { cwd, env }: ReadFileOptions): Layer {
-  return new YamlReader(path, readText(path, cwd), env).read();
+export function readYamlLayer(path: string, options: ReadFileOptions): Layer {
+  return new YamlReader(path, readText(path, options.cwd), options).read();
 }
 
 function readText(path: string, cwd: string): string {
@@ -69,7 +69,7 @@ class YamlReader {
   constructor(
     private readonly path: string,
     private readonly text: string,
-    private readonly env: NodeJS.ProcessEnv,
+    private readonly options: ReadFileOptions,
   ) {}
 
   read(): Layer {
@@ -140,7 +140,7 @@ class YamlReader {
       this.fail(offset, `the value ${quoted(String(value))} is not text, a number or true/false`);
       return null;
     }
-    return expandText(value, this.env, ({ kind, name }) => {
+    return expandText(value, this.options, ({ kind, name }) => {
       const where = this.at(offset);
       if (kind === 'unset') {
         this.problems.add({

@@ -9,7 +9,7 @@ function expand(
   env: NodeJS.ProcessEnv,
 ): { value: string | SecretValue; issues: ExpandIssue[] } {
   const issues: ExpandIssue[] = [];
-  const value = expandText(text, env, (issue) => issues.push(issue));
+  const value = expandText(text, { cwd: '/', env }, (issue) => issues.push(issue));
   return { value, issues };
 }
 

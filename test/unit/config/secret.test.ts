@@ -15,7 +15,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 
 describe('secret references', () => {
   it('reads a variable, a file and text around them when used', () => {
-    const ref = parseSecret(`Bearer {{secret:TOK}}:{{secret-file:${dir}/token}}`);
+    const ref = parseSecret(`Bearer {{secret:TOK}}:{{secret-file:${dir}/token}}`, '/');
     if (ref === null) throw new Error('not a reference');
     expect(readSecret(ref, { TOK: 'one' })).toBe('Bearer one:from-file');
     expect(readSecret(ref, { TOK: 'two' })).toBe('Bearer two:from-file');
@@ -24,13 +24,17 @@ describe('secret references', () => {
   it.each(['{{secret:A}}', '{{secret-file:/run/x}}', 'Bearer {{secret:A}}'])(
     'writes %s as it was',
     (text) => {
-      const ref = parseSecret(text);
+      const ref = parseSecret(text, '/');
       expect(ref === null ? null : formatSecret(ref)).toBe(text);
     },
   );
 
   it.each(['plain', '{{event.uri}}', '{{secret:}}', '{secret:A}'])('finds no reference in %j', (text) => {
-    expect(parseSecret(text)).toBeNull();
+    expect(parseSecret(text, '/')).toBeNull();
+  });
+
+  it('takes a relative path from the working directory of the process', () => {
+    expect(parseSecret('{{secret-file:token}}', dir)).toEqual({ secret: 'file', path: `${dir}/token` });
   });
 
   it('says which variable or file cannot be read', () => {
