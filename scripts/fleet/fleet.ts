@@ -10,6 +10,8 @@ export interface FleetOptions {
   /** Flags of every supervisor. */
   readonly common: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Further flags of the coordination server. */
+  readonly coordinate?: readonly string[];
   /** The coordination server's database. Default: a SQLite file in `state`. */
   readonly database?: string;
 }
@@ -22,25 +24,16 @@ export class Fleet {
 
   private constructor(
     private readonly options: FleetOptions,
-    readonly coordinator: AgentdProcess,
-    readonly inbox: AgentdProcess,
+    public coordinator: AgentdProcess,
+    public inbox: AgentdProcess,
     readonly coordUrl: string,
     readonly inboxUrl: string,
   ) {}
 
   /** Starts the two servers, and returns when both listen. Supervisors are started apart. */
   static async start(options: FleetOptions): Promise<Fleet> {
-    const database = options.database ?? `${options.state}/ledger.sqlite`;
-    const coordinator = new AgentdProcess(
-      'coordinate',
-      ['coordinate', '--listen', 'http://127.0.0.1:0', '--db', database, '--log-format', 'json'],
-      options.env,
-    );
-    const inbox = new AgentdProcess(
-      'inbox',
-      ['inbox', options.documents, '--listen', 'http://127.0.0.1:0', '--log-format', 'json'],
-      options.env,
-    );
+    const coordinator = startCoordinator(options, 'http://127.0.0.1:0');
+    const inbox = startInbox(options, 'http://127.0.0.1:0');
     try {
       const [coordUrl, inboxUrl] = await Promise.all([readyUrl(coordinator), readyUrl(inbox)]);
       return new Fleet(options, coordinator, inbox, coordUrl, inboxUrl);
@@ -49,6 +42,17 @@ export class Fleet {
       inbox.kill('SIGKILL');
       throw error;
     }
+  }
+
+  /** Kills a server with -9 and starts it again where it was. */
+  async restartServer(which: 'coordinator' | 'inbox'): Promise<void> {
+    const old = this[which];
+    old.kill('SIGKILL');
+    await old.exited;
+    const listen = new URL(which === 'inbox' ? this.inboxUrl : this.coordUrl).origin;
+    this[which] =
+      which === 'inbox' ? startInbox(this.options, listen) : startCoordinator(this.options, listen);
+    await readyUrl(this[which]);
   }
 
   onLine(listener: (supervisor: number, line: Line) => void): void {
@@ -111,6 +115,17 @@ export class Fleet {
     for (const one of [...this.supervisors, this.coordinator, this.inbox])
       if (one.running) one.kill('SIGKILL');
   }
+}
+
+function startCoordinator(options: FleetOptions, listen: string): AgentdProcess {
+  const database = options.database ?? `${options.state}/ledger.sqlite`;
+  const args = ['coordinate', '--listen', listen, '--db', database, ...(options.coordinate ?? [])];
+  return new AgentdProcess('coordinate', [...args, '--log-format', 'json'], options.env);
+}
+
+function startInbox(options: FleetOptions, listen: string): AgentdProcess {
+  const args = ['inbox', options.documents, '--listen', listen, '--log-format', 'json'];
+  return new AgentdProcess('inbox', args, options.env);
 }
 
 async function readyUrl(process: AgentdProcess): Promise<string> {
