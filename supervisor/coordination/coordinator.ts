@@ -43,6 +43,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     build: (session) => workServer({ ledger, log }, session),
     hub,
     maxSessions: MAX_SESSIONS,
+    // Leases belong to instances, not to sessions: any server of the database can go on with one.
+    adopt: true,
     log,
   });
   const notices = throttle(NOTIFY_INTERVAL_MS, () => hub.notifyUpdated(WORK_PENDING_URI));

@@ -23,6 +23,7 @@ import { recordResult, statsResult, WORK_TOOLS } from './work-tools.ts';
 /** The part of a session the work server needs. */
 export interface WorkSession {
   readonly sessionId: string;
+  readonly adopted: boolean;
   subscribe(uri: string): void;
   unsubscribe(uri: string): void;
 }
@@ -64,6 +65,8 @@ export function workServer(options: WorkServerOptions, session: WorkSession): Se
     { name: 'agentd-coordinate', version: VERSIONS.contract_version },
     { capabilities: { tools: {}, resources: { subscribe: true } } },
   );
+  // It may have subscribed at the server that began it; one word too many does no harm.
+  if (session.adopted) session.subscribe(WORK_PENDING_URI);
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: workToolList() }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) =>
     callWorkTool(options, session.sessionId, params.name, params.arguments ?? {}, params._meta),

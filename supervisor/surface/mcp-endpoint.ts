@@ -20,6 +20,11 @@ export interface McpEndpointOptions {
   readonly maxSessions?: number;
   /** A session without open stream or call is ended after this long, ms. */
   readonly idleMs?: number;
+  /**
+   * Takes a session it does not know over, instead of refusing it: for servers that keep nothing in
+   * a session and stand side by side behind one address, any of which may die.
+   */
+  readonly adopt?: boolean;
   /** Who may call it. Default: management only. */
   readonly access?: 'management' | 'anyone';
   readonly log: Log;
@@ -37,10 +42,13 @@ const IDLE_MS = 10 * 60_000;
 const SWEEP_MS = 15_000;
 /** When the table is full, a session unused for this long may be ended to make room, ms. */
 const EVICTABLE_MS = 10_000;
+/** What a session id of ours looks like; nothing else is taken over. */
+const SESSION_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Serves MCP over Streamable HTTP with stateful sessions on POST, GET and DELETE /mcp. */
 export function mcpEndpoint(options: McpEndpointOptions): McpEndpoint {
   const sessions = new Map<string, McpSession>();
+  const adopting = new Map<string, Promise<McpSession | null>>();
   const maxSessions = options.maxSessions ?? MAX_SESSIONS;
   const idleMs = options.idleMs ?? IDLE_MS;
   const now = (): number => performance.now();
@@ -59,15 +67,15 @@ export function mcpEndpoint(options: McpEndpointOptions): McpEndpoint {
     });
 
   /** The session a request names, or null after answering that it cannot be used. */
-  const find = (request: HttpRequest, res: ServerResponse): McpSession | null => {
+  const find = async (request: HttpRequest, res: ServerResponse): Promise<McpSession | null> => {
     const id = request.headers['mcp-session-id'];
     if (typeof id !== 'string') {
       sendRpcError(res, 400, RPC.TRANSPORT, 'the Mcp-Session-Id header is required after initialize');
       return null;
     }
-    const session = sessions.get(id);
+    const session = await (adopting.get(id) ?? sessions.get(id) ?? adopt(request, id));
     // 404 makes a client initialise again. Rights do not carry over to another kind of caller.
-    if (session === undefined || session.management !== request.management) {
+    if (session === null || session.management !== request.management) {
       sendRpcError(res, 404, RPC.SESSION_NOT_FOUND, 'session not found');
       return null;
     }
@@ -85,6 +93,44 @@ export function mcpEndpoint(options: McpEndpointOptions): McpEndpoint {
     return true;
   };
 
+  const begin = (id: string, management: boolean, adopted: boolean): McpSession => {
+    const session = new McpSession({
+      sessionId: id,
+      management,
+      adopted,
+      hub: options.hub ?? null,
+      now,
+      onEnd: () => {
+        if (sessions.delete(id)) options.log.debug('mcp.disconnect', { session: id });
+      },
+    });
+    sessions.set(id, session);
+    return session;
+  };
+
+  /** Begins a session that another server began before, as if it had been initialised here. */
+  const adopt = (request: HttpRequest, id: string): Promise<McpSession | null> | null => {
+    if (options.adopt !== true || closing || request.method === 'DELETE') return null;
+    if (!SESSION_ID.test(id) || !makeRoom()) return null;
+    const resume = async (): Promise<McpSession | null> => {
+      const session = begin(id, request.management, true);
+      try {
+        await session.open(options.build(session));
+        await session.resume(request);
+        return session;
+      } catch (error) {
+        options.log.warn('mcp.connect.fail', { session: id, msg: String(error) });
+        await endSession(session);
+        return null;
+      } finally {
+        adopting.delete(id);
+      }
+    };
+    const resumed = resume();
+    adopting.set(id, resumed);
+    return resumed;
+  };
+
   const initialise = async (request: HttpRequest, res: ServerResponse, message: unknown): Promise<void> => {
     if (closing || !makeRoom()) {
       sendRpcError(res, 503, RPC.TRANSPORT, closing ? 'shutting down' : 'too many sessions', {
@@ -93,10 +139,7 @@ export function mcpEndpoint(options: McpEndpointOptions): McpEndpoint {
       return;
     }
     const id = randomUUID();
-    const session = new McpSession(id, request.management, options.hub ?? null, now, () => {
-      if (sessions.delete(id)) options.log.debug('mcp.disconnect', { session: id });
-    });
-    sessions.set(id, session);
+    const session = begin(id, request.management, false);
     try {
       await session.open(options.build(session));
       await session.answer(request, res, message);
@@ -126,16 +169,17 @@ export function mcpEndpoint(options: McpEndpointOptions): McpEndpoint {
         return;
       }
     }
-    await find(request, res)?.answer(request, res, message);
+    await (await find(request, res))?.answer(request, res, message);
   };
 
-  const get = (request: HttpRequest, res: ServerResponse): void => {
+  const get = async (request: HttpRequest, res: ServerResponse): Promise<void> => {
     if (!request.headers.accept?.includes('text/event-stream')) {
       sendRpcError(res, 406, RPC.TRANSPORT, 'the Accept header must allow text/event-stream');
       return;
     }
     const lastEventId = request.headers['last-event-id'];
-    find(request, res)?.openStream(res, typeof lastEventId === 'string' ? lastEventId : undefined);
+    const session = await find(request, res);
+    session?.openStream(res, typeof lastEventId === 'string' ? lastEventId : undefined);
   };
 
   const access = options.access ?? 'management';
@@ -148,7 +192,7 @@ export function mcpEndpoint(options: McpEndpointOptions): McpEndpoint {
         path: MCP_PATH,
         access,
         handle: async (request, res) => {
-          await find(request, res)?.answer(request, res, undefined);
+          await (await find(request, res))?.answer(request, res, undefined);
         },
       },
     ],

@@ -5,6 +5,7 @@ import {
   isJSONRPCErrorResponse,
   isJSONRPCResultResponse,
   type JSONRPCMessage,
+  LATEST_PROTOCOL_VERSION,
   type MessageExtraInfo,
 } from '@modelcontextprotocol/sdk/types.js';
 import { RPC } from './http-reply.ts';
@@ -17,6 +18,8 @@ export interface SessionContext {
   readonly sessionId: string;
   /** Whether the caller may manage this process; fixed for the life of the session. */
   readonly management: boolean;
+  /** Begun at another server behind the same address: what it subscribed to there is not known here. */
+  readonly adopted: boolean;
   /**
    * Subscribes the session to a resource of the endpoint's hub.
    *
@@ -24,6 +27,16 @@ export interface SessionContext {
    */
   subscribe(uri: string): void;
   unsubscribe(uri: string): void;
+}
+
+export interface McpSessionOptions {
+  readonly sessionId: string;
+  readonly management: boolean;
+  readonly adopted: boolean;
+  readonly hub: ResourceHub | null;
+  /** Monotonic ms. */
+  readonly now: () => number;
+  readonly onEnd: () => void;
 }
 
 /** The part of the SDK's Server and McpServer a session needs. */
@@ -49,13 +62,19 @@ export class McpSession implements SessionContext {
   /** Requests whose caller no longer wants the answer. */
   private readonly cancelled = new Set<string | number>();
 
-  constructor(
-    readonly sessionId: string,
-    readonly management: boolean,
-    hub: ResourceHub | null,
-    private readonly now: () => number,
-    private readonly onEnd: () => void,
-  ) {
+  readonly sessionId: string;
+  readonly management: boolean;
+  readonly adopted: boolean;
+  private readonly now: () => number;
+  private readonly onEnd: () => void;
+
+  constructor(options: McpSessionOptions) {
+    const { sessionId, hub, now } = options;
+    this.sessionId = sessionId;
+    this.management = options.management;
+    this.adopted = options.adopted;
+    this.now = now;
+    this.onEnd = options.onEnd;
     this.touchedAt = now();
     this.hub = hub?.attach(() => this.flush()) ?? null;
     this.inner = new WebStandardStreamableHTTPServerTransport({
@@ -77,6 +96,31 @@ export class McpSession implements SessionContext {
   async open(server: SessionServer): Promise<void> {
     this.server = server;
     await server.connect(new SessionTransport(this.inner, this));
+  }
+
+  /** Initialises an adopted session, as its client did at another server. */
+  async resume(request: HttpRequest): Promise<void> {
+    const version = request.headers['mcp-protocol-version'];
+    const response = await this.inner.handleRequest(
+      new Request(`http://session${request.path}`, {
+        method: 'POST',
+        headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+      }),
+      {
+        parsedBody: {
+          jsonrpc: '2.0',
+          id: 'adopted',
+          method: 'initialize',
+          params: {
+            protocolVersion: typeof version === 'string' ? version : LATEST_PROTOCOL_VERSION,
+            capabilities: {},
+            clientInfo: { name: 'adopted', version: '0' },
+          },
+        },
+      },
+    );
+    await response.arrayBuffer();
+    if (!response.ok) throw new Error(`the session could not be taken over: ${response.status}`);
   }
 
   /** How long nothing has used the session, ms; 0 while a stream is open or a call is in flight. */

@@ -38,6 +38,7 @@ describe('the work server', () => {
     const [near, far] = InMemoryTransport.createLinkedPair();
     const session = {
       sessionId,
+      adopted: false,
       subscribe: (uri: string) => void subscribed.push(uri),
       unsubscribe: (uri: string) => void subscribed.splice(subscribed.indexOf(uri), 1),
     };
