@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { z } from 'zod';
 import { errorMessage } from '../protocol/errors.ts';
 import {
   type ChildNotification,
@@ -17,8 +18,12 @@ const LOSSY_ABOVE_BYTES = 1024 * 1024;
 export interface ConnectionHandlers {
   notification(message: SupervisorNotification): void;
   response(message: Response): void;
-  /** The supervisor sent something that is no frame. It is skipped. */
-  invalid(reason: string): void;
+  /**
+   * The supervisor sent something that is no frame. It is skipped.
+   *
+   * @param unreadRun the run that was to start, when it was a `run.start` this build cannot read
+   */
+  invalid(reason: string, unreadRun: string | null): void;
   /** stdin ended or broke, or its peer sent a line past the cap: there is no supervisor any more. */
   closed(reason: string): void;
 }
@@ -37,7 +42,7 @@ export class Connection {
   open(pid: number): void {
     const decoder = new FrameDecoder({
       frame: (value) => this.take(value),
-      garbage: (_sample, reason) => this.handlers.invalid(reason),
+      garbage: (_sample, reason) => this.handlers.invalid(reason, null),
       overflow: (bytes) => this.end(`a frame of more than ${bytes} bytes arrived`),
     });
     this.input.on('data', (chunk: Buffer) => decoder.write(chunk));
@@ -83,7 +88,7 @@ export class Connection {
     try {
       frame = parseFrameFromSupervisor(value);
     } catch (error) {
-      this.handlers.invalid(errorMessage(error));
+      this.handlers.invalid(reasonOf(error), unreadRunOf(value));
       return;
     }
     if (frame.type === 'notification') this.handlers.notification(frame.body);
@@ -97,4 +102,16 @@ export class Connection {
     this.ended = true;
     this.handlers.closed(reason);
   }
+}
+
+/** The first thing that is wrong with a frame, on one line. */
+function reasonOf(error: unknown): string {
+  const issue = error instanceof z.ZodError ? error.issues[0] : undefined;
+  return issue === undefined ? errorMessage(error) : `${issue.path.join('.')}: ${issue.message}`;
+}
+
+function unreadRunOf(value: Record<string, unknown>): string | null {
+  const { method, params } = value;
+  if (method !== 'run.start' || typeof params !== 'object' || params === null) return null;
+  return 'run_id' in params && typeof params.run_id === 'string' ? params.run_id : null;
 }

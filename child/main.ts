@@ -28,9 +28,10 @@ const runner = new Runner({
 const connection = new Connection(process.stdin, output, {
   notification: (message) => runner.take(message),
   response: (message) => runner.answer(message),
-  invalid: (reason) => {
-    // Without a run there is nobody to log for, and a run that never begins needs an explanation.
-    if (runner.phase === 'idle') stderr.write(`agentd child: a frame was not understood: ${reason}\n`);
+  invalid: (reason, unreadRun) => {
+    if (unreadRun !== null) runner.reject(unreadRun, reason);
+    // Without a run there is nobody to log for.
+    else if (runner.phase === 'idle') stderr.write(`agentd child: a frame was not understood: ${reason}\n`);
     else runner.complain(reason);
   },
   closed: leave,

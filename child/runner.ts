@@ -1,24 +1,24 @@
-import type {
-  ChildNotification,
-  ChildRequest,
-  Response,
-  RunResult,
-  RunStart,
-  SupervisorNotification,
+import { AgentdError } from '../protocol/errors.ts';
+import {
+  type ChildNotification,
+  type ChildRequest,
+  NO_USAGE,
+  type Response,
+  type RunResult,
+  type RunStart,
+  type SupervisorNotification,
+  type Usage,
 } from '../protocol/frames.ts';
-import { compileOutputContract } from '../protocol/output-contract.ts';
-import { crashOf, endOf, type LoopParts, runTask, type TaskEnd } from './loop/agent-loop.ts';
+import { crashOf, endOf, runTask, type TaskEnd } from './loop/agent-loop.ts';
 import { Budget } from './loop/budget.ts';
 import { startTimer } from './loop/long-timer.ts';
-import { systemPrompt, taskMessage, wakeMessage } from './loop/prompt.ts';
+import { taskMessage, wakeMessage } from './loop/prompt.ts';
 import { RunControl, type StopRequest } from './loop/run-control.ts';
-import { Transcript } from './loop/transcript.ts';
 import type { TaskContext } from './model/model.ts';
-import { openModel } from './model/open-model.ts';
 import type { EffectPorts } from './model/scripted-effects.ts';
+import { type ActiveRun, prepareRun } from './prepare-run.ts';
 import { Reporter } from './report.ts';
 import { BrokerClient } from './tools/broker-client.ts';
-import { selfTools } from './tools/self-tools.ts';
 import { WakeQueue } from './wake-queue.ts';
 
 /** What the runner reaches the outside through. */
@@ -34,15 +34,6 @@ export interface RunnerPorts {
   readonly now: () => number;
   /** The one result has left this process. */
   finished(): void;
-}
-
-interface ActiveRun {
-  readonly start: RunStart;
-  /** Of the task at hand. */
-  control: RunControl;
-  readonly budget: Budget;
-  readonly broker: BrokerClient;
-  readonly reporter: Reporter;
 }
 
 type State =
@@ -119,6 +110,21 @@ export class Runner {
     this.finish(this.state.run, crashOf(error));
   }
 
+  /** Answers for a run that cannot begin: supervisor and child may come from different builds. */
+  reject(runId: string, reason: string): void {
+    if (this.state.kind !== 'idle') {
+      this.complain(reason);
+      return;
+    }
+    this.state = { kind: 'ended' };
+    const error = new AgentdError(
+      'FRAME_INVALID',
+      `the run cannot begin, its frame was not understood: ${reason}`,
+    );
+    const params = resultOf(runId, crashOf(error), NO_USAGE);
+    this.ports.notify({ method: 'run.result', params }, () => this.ports.finished());
+  }
+
   /** Something arrived that the protocol does not know. */
   complain(message: string): void {
     if (this.state.kind !== 'running') return;
@@ -150,7 +156,7 @@ export class Runner {
     const { event } = run.start;
     const stopTimer = this.startDeadline(run);
     try {
-      const parts = await this.prepare(run);
+      const parts = await prepareRun(run, this.ports.effects, this.ports.now);
       parts.transcript.user(taskMessage(run.start));
       return await runTask(parts, { sequence: 1, uri: event?.uri ?? '', server: event?.server ?? '' });
     } finally {
@@ -161,7 +167,7 @@ export class Runner {
   /** Serves wakes in order until the run is stopped or wound down. */
   private async runSession(run: ActiveRun): Promise<TaskEnd> {
     const { start } = run;
-    const parts = await this.prepare(run);
+    const parts = await prepareRun(run, this.ports.effects, this.ports.now);
     for (;;) {
       const wake = await this.wakes.next(() => run.control.state);
       if (wake === null) return endOf('cancelled');
@@ -191,26 +197,6 @@ export class Runner {
     }
   }
 
-  /** @throws AgentdError PLAYBOOK_INVALID, OUTPUT_CONTRACT_INVALID, INTELLIGENCE_UNREACHABLE */
-  private async prepare(run: ActiveRun): Promise<LoopParts> {
-    const { broker, budget, control, reporter, start } = run;
-    const contract =
-      start.output_contract === undefined ? null : compileOutputContract(start.output_contract);
-    const model = await openModel({ run: start, effects: this.ports.effects, now: this.ports.now });
-    return {
-      model,
-      broker,
-      budget,
-      control,
-      reporter,
-      contract,
-      transcript: new Transcript(),
-      system: systemPrompt(start),
-      tools: { brokered: start.tools, self: selfTools(start.self_tools) },
-      toolTimeoutMs: start.limits.tool_timeout_ms,
-    };
-  }
-
   private startDeadline(run: ActiveRun): () => void {
     const { control } = run;
     return startTimer(run.start.limits.deadline_ms, () =>
@@ -228,15 +214,19 @@ export class Runner {
     this.state = { kind: 'ended' };
     // Whatever is still in flight after a crash of the loop is given up, and cancelled upstream.
     run.control.apply({ kind: 'stop', request: { kind: 'cancelled', reason: 'the run has ended' } });
-    const params: RunResult = {
-      run_id: start.run_id,
-      status: end.status,
-      result: end.result,
-      has_usable_partial: end.hasUsablePartial,
-      usage,
-      ...(end.error === null ? {} : { error: end.error }),
-      ...(end.intelligenceFailed ? { intelligence_failed: true } : {}),
-    };
+    const params = resultOf(start.run_id, end, usage);
     this.ports.notify({ method: 'run.result', params }, () => this.ports.finished());
   }
+}
+
+function resultOf(runId: string, end: TaskEnd, usage: Usage): RunResult {
+  return {
+    run_id: runId,
+    status: end.status,
+    result: end.result,
+    has_usable_partial: end.hasUsablePartial,
+    usage,
+    ...(end.error === null ? {} : { error: end.error }),
+    ...(end.intelligenceFailed ? { intelligence_failed: true } : {}),
+  };
 }

@@ -31,6 +31,15 @@ describe('bad input to a real child', () => {
     expect((await child.result()).status).toBe('completed');
   });
 
+  test('a run frame of another build fails that run by name, instead of leaving it to its deadline', async () => {
+    const child = start();
+    child.write('{"method":"run.start","params":{"run_id":"run-9","kind":"dance"}}\n');
+    const result = await child.result();
+    expect(result).toMatchObject({ run_id: 'run-9', status: 'crashed', error: { type: 'FRAME_INVALID' } });
+    expect(result.error?.message).toMatch(/^the run cannot begin, .*params\./);
+    expect((await child.exited).code).toBe(0);
+  });
+
   test('responses to requests it never made, and a second answer, change nothing', async () => {
     const child = start({ onRequest: () => null });
     child.send(runStart(playbookFile('turns: [{tool: {name: test__echo}}, {final: "{{last.text}}"}]')));
