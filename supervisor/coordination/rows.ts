@@ -1,6 +1,6 @@
 import { PRIORITIES } from '../../protocol/work-tools.ts';
 import type { Priority, WorkStateName } from './ledger.ts';
-import type { Work, WorkState } from './work-machine.ts';
+import type { Work, WorkState } from './work-model.ts';
 import type { WorkItem } from './work-table.ts';
 
 /** A row of work_item, and its translation from and to the machine's state. */

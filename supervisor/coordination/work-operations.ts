@@ -12,7 +12,8 @@ import type {
   SubmitRequest,
   WorkRecord,
 } from './ledger.ts';
-import { type Answer, newWork, type Step, step, type Work, type WorkEvent } from './work-machine.ts';
+import { newWork, step } from './work-machine.ts';
+import type { Answer, Step, Work, WorkEvent } from './work-model.ts';
 import type { WorkItem, WorkTable } from './work-table.ts';
 
 /** What each request does inside a transaction: load, ask the machine, store. Shared by all adapters. */

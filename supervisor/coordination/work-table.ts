@@ -1,5 +1,5 @@
 import type { Priority } from './ledger.ts';
-import type { Work } from './work-machine.ts';
+import type { Work } from './work-model.ts';
 
 /** One work item as an adapter stores it. */
 export interface WorkItem {

@@ -1,5 +1,5 @@
 import type { WorkStateName } from '../ledger.ts';
-import type { Work } from '../work-machine.ts';
+import type { Work } from '../work-model.ts';
 import { PRIORITY_RANK, type WorkItem, type WorkTable } from '../work-table.ts';
 
 /** A lane that must exist after the transaction. */

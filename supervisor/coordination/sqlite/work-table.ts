@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'better-sqlite3';
 import { CHANGING, changingValues, itemOf, type Row } from '../rows.ts';
-import type { Work } from '../work-machine.ts';
+import type { Work } from '../work-model.ts';
 import { PRIORITY_RANK, type WorkItem, type WorkTable } from '../work-table.ts';
 import { Totals } from './totals.ts';
 

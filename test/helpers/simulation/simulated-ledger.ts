@@ -1,10 +1,5 @@
-import {
-  type Lease,
-  newWork,
-  step,
-  type Work,
-  type WorkEvent,
-} from '../../../supervisor/coordination/work-machine.ts';
+import { newWork, step } from '../../../supervisor/coordination/work-machine.ts';
+import type { Lease, Work, WorkEvent } from '../../../supervisor/coordination/work-model.ts';
 import type { ClaimReply, LeaseReply } from '../../../supervisor/gates/lease-keeper.ts';
 
 export type LeaseFate = 'acked' | 'released' | 'expired';

@@ -1,14 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  backoffMs,
-  newWork,
-  type Step,
-  step,
-  type Work,
-  type WorkEvent,
-  type WorkState,
-} from '../../../supervisor/coordination/work-machine.ts';
+import { backoffMs, newWork, step } from '../../../supervisor/coordination/work-machine.ts';
+import type { Step, Work, WorkEvent, WorkState } from '../../../supervisor/coordination/work-model.ts';
 
 const holders = fc.constantFrom('a', 'b', 'c');
 const times = fc.integer({ min: 0, max: 100_000 });
