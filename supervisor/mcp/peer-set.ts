@@ -50,7 +50,7 @@ export class PeerSet implements Peers {
         new Connection({
           config,
           instance,
-          client: { name: instance, version },
+          client: { name: 'agentd', version },
           tlsCa,
           clock,
           log,

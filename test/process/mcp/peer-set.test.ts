@@ -108,6 +108,7 @@ describe('the set of peers', () => {
     const h = harness([httpServer('src', server.url)]);
     await h.peers.start();
     expect(server.sessionCount).toBe(1);
+    expect(server.clients).toEqual([{ name: 'agentd', version: '0.0.0' }]);
     await h.peers.close(5_000);
     await eventually('the end of the session', () => server.sessionCount === 0);
     const early = harness([httpServer('src', server.url)]);
