@@ -214,9 +214,7 @@ async function serve(
 }
 
 function isManagement(raw: IncomingMessage, options: HttpServerOptions): boolean {
-  if (raw.socket instanceof TLSSocket && options.tls?.clientCaFile !== undefined && raw.socket.authorized) {
-    return true;
-  }
+  if (options.tls?.clientCaFile !== undefined && hasVerifiedCertificate(raw)) return true;
   if (options.bearer === undefined) return !(raw.socket instanceof TLSSocket);
   try {
     return bearerAccepted(raw.headers.authorization, options.bearer());
@@ -225,6 +223,14 @@ function isManagement(raw: IncomingMessage, options: HttpServerOptions): boolean
     options.log.error('config.warn', { msg: `the bearer token cannot be read: ${errorMessage(error)}` });
     return false;
   }
+}
+
+/**
+ * Whether the connection carries a client certificate of an accepted authority. `authorized` alone
+ * does not say so: it is also true for a resumed TLS 1.3 session that never had a certificate.
+ */
+function hasVerifiedCertificate({ socket }: IncomingMessage): boolean {
+  return socket instanceof TLSSocket && socket.authorized && socket.getPeerX509Certificate() !== undefined;
 }
 
 /** Refuses and closes the connection when a body may still be on its way, so none of it is read. */

@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
   type HttpRoute,
@@ -104,6 +105,50 @@ test('with a bearer token beside mutual TLS, either is enough and neither is 401
   expect((await call(server.url, { headers: { authorization: 'Bearer x' } })).status).toBe(200);
   expect((await call(server.url, { as: 'impostor' })).status).toBe(401);
   expect((await call(server.url)).status).toBe(401);
+});
+
+test('a resumed session has the rights of the one it resumes, with a client certificate or without', async () => {
+  const { log } = recordingLog();
+  const tls = files('server', true);
+  server = await startHttpServer({ url: 'https://localhost:0', routes: [who], tls, bearer: () => 'x', log });
+  const { port } = server;
+  /** One request on a connection of its own; what was answered, and the session to resume it by. */
+  const exchange = async (
+    as?: string,
+    session?: Buffer,
+  ): Promise<{ answer: string; session: Buffer; reused: boolean }> => {
+    const socket = tlsConnect({
+      port,
+      host: 'localhost',
+      ca: authority,
+      ...(as ? { cert: readFileSync(fixture(`${as}.cert`)), key: readFileSync(fixture(`${as}.key`)) } : {}),
+      ...(session === undefined ? {} : { session }),
+    });
+    let ticket = session ?? Buffer.alloc(0);
+    socket.on('session', (issued: Buffer) => {
+      ticket = issued;
+    });
+    let answer = '';
+    socket.on('data', (chunk: Buffer) => {
+      answer += chunk.toString();
+    });
+    await once(socket, 'secureConnect');
+    const reused = socket.isSessionReused();
+    socket.write('GET /who HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
+    await once(socket, 'close');
+    return { answer, session: ticket, reused };
+  };
+  for (const [as, status] of [
+    [undefined, 401],
+    ['impostor', 401],
+    ['client', 200],
+  ] as const) {
+    const first = await exchange(as);
+    expect([as, first.answer]).toEqual([as, expect.stringContaining(`HTTP/1.1 ${status}`)]);
+    const second = await exchange(as, first.session);
+    expect(second.reused).toBe(true);
+    expect([as, second.answer]).toEqual([as, expect.stringContaining(`HTTP/1.1 ${status}`)]);
+  }
 });
 
 test('a host name the certificate carries is accepted, another refused', async () => {
