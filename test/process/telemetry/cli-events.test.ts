@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import {
   ListResourcesRequestSchema,
@@ -28,7 +31,12 @@ afterEach(async () => {
 });
 
 /** A management surface that serves nothing but a ring. */
-async function instance(url = 'http://127.0.0.1:0', capacity = 64, subscribable = true): Promise<Instance> {
+async function instance(
+  url = 'http://127.0.0.1:0',
+  capacity = 64,
+  subscribable = true,
+  bearer?: string,
+): Promise<Instance> {
   const ring = new EventRing(capacity);
   const hub = new ResourceHub();
   ring.onAppend(() => hub.notifyUpdated('agent://events'));
@@ -54,7 +62,12 @@ async function instance(url = 'http://127.0.0.1:0', capacity = 64, subscribable 
       return server;
     },
   });
-  const http = await startHttpServer({ url, routes: endpoint.routes, log: nullLog });
+  const http = await startHttpServer({
+    url,
+    routes: endpoint.routes,
+    ...(bearer === undefined ? {} : { bearer: () => bearer }),
+    log: nullLog,
+  });
   let stopped: Promise<void> | null = null;
   const made: Instance = {
     url: http.url,
@@ -160,6 +173,27 @@ describe('agentd events', () => {
     expect(host.err()).toBe('');
     host.signal('SIGINT');
     await done;
+  });
+
+  it('presents the bearer token of a file, and ends with 6 when it is refused', async () => {
+    const { url, emit } = await instance(undefined, undefined, true, 'letmein');
+    emit({ n: 7 });
+    const folder = mkdtempSync(join(tmpdir(), 'agentd-events-'));
+    try {
+      const [good, bad] = [join(folder, 'good'), join(folder, 'bad')];
+      writeFileSync(good, 'letmein\n');
+      writeFileSync(bad, 'wrong\n');
+      const host = fakeHost();
+      expect(await events(host, '--url', url, '--bearer-file', good)).toBe(0);
+      expect(host.out()).toContain('n=7');
+      for (const args of [['--bearer-file', bad], []]) {
+        const refused = events(fakeHost(), '--url', url, ...args);
+        await expect(refused).rejects.toMatchObject({ code: 'MCP_UNAVAILABLE', exitCode: 6 });
+        await expect(refused).rejects.not.toThrow(/letmein|wrong/);
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 
   it('ends with 6 when an instance cannot be reached', async () => {
