@@ -1,0 +1,57 @@
+/**
+ * A process that does nothing but supervise: what the tests of reaping kill, or run as PID 1.
+ * Arguments: fixture, runs, instruction. Prints one JSON line a report on stdout.
+ */
+import { readdirSync } from 'node:fs';
+import { childrenOfSelf, readStat } from '../../../supervisor/children/proc.ts';
+import { fixture, rig, spec } from './harness.ts';
+
+const [name = 'obliging', count = '1', instruction = 'hello'] = process.argv.slice(2);
+const say = (report: object): boolean => process.stdout.write(`${JSON.stringify(report)}\n`);
+const descriptors = (): number => readdirSync('/proc/self/fd').length;
+const zombies = (): number => childrenOfSelf().filter((pid) => readStat(pid)?.state === 'Z').length;
+
+const command = name.startsWith('/') ? ([name] as const) : fixture(name);
+const { supervisor, run, begin, lines } = rig(command);
+await supervisor.start();
+
+if (count === 'hold') {
+  const { pid } = await begin(spec({ instruction }));
+  const report = setInterval(() => {
+    const line = lines.find((one) => one.event === 'loop.start');
+    if (line === undefined) return;
+    clearInterval(report);
+    say({ child: pid, ...line.fields });
+  }, 10);
+  setInterval(() => {}, 60_000);
+} else {
+  // Past the first runs everything that is opened once is open.
+  const lap = async (runs: number): Promise<void> => {
+    for (let done = 0; done < runs; done += 10) {
+      await Promise.all(Array.from({ length: Math.min(10, runs - done) }, () => run(spec({ instruction }))));
+    }
+  };
+  await lap(20);
+  await settle();
+  const before = descriptors();
+  await lap(Number(count));
+  await settle();
+  const orphans = lines.filter((line) => line.event === 'subagent.orphan').length;
+  say({
+    pid: process.pid,
+    children: childrenOfSelf().length,
+    zombies: zombies(),
+    descriptors: { before, after: descriptors() },
+    orphans,
+    active: supervisor.active,
+  });
+  await supervisor.drain(5_000);
+  process.exit(0);
+}
+
+/** Waits until the last orphans are dead and the usage sampler has let go of its descriptors. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 300 && (childrenOfSelf().length > 0 || i < 10); i += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
