@@ -16,9 +16,36 @@ const expected =
     return `expected ${what}, got ${quoted(input)}`;
   };
 
+/** What a scalar looks like in the JSON Schema. */
+type JsonForm = Readonly<Record<string, unknown>>;
+
+/**
+ * A scalar read by `read`, which returns null for what it does not accept. One schema instead of a
+ * union of checks: these are built on every start.
+ */
+function scalar<T>(
+  what: string,
+  forms: readonly JsonForm[],
+  read: (value: string | number | boolean) => T | null,
+) {
+  const complain = expected(what);
+  return z
+    .unknown()
+    .transform((input, context): T => {
+      const plain = typeof input === 'string' || typeof input === 'number' || typeof input === 'boolean';
+      const value = plain ? read(input) : null;
+      if (value !== null) return value;
+      context.addIssue({ code: 'custom', message: complain({ input }) });
+      return z.NEVER;
+    })
+    .meta({ anyOf: forms });
+}
+
+const TEXT = z.string({ error: expected('text') }).min(1, { error: 'must not be empty' });
+
 /** Text of at least one character. */
 export function text() {
-  return z.string({ error: expected('text') }).min(1, { error: 'must not be empty' });
+  return TEXT;
 }
 
 /** One of a closed set. */
@@ -26,48 +53,45 @@ export function choice<const T extends readonly [string, ...string[]]>(values: T
   return z.enum(values, { error: expected(`one of ${values.join(', ')}`) });
 }
 
+const TRUE = /^(true|yes|on|1)$/i;
+const FALSE = /^(false|no|off|0)$/i;
+
 /** true or false; from text also yes/no, on/off and 1/0. */
 export function flag() {
-  const error = expected('true or false');
-  return z
-    .union([z.boolean(), z.string().regex(/^(true|false|yes|no|on|off|1|0)$/i, { error })], { error })
-    .transform((value) => (typeof value === 'boolean' ? value : /^(true|yes|on|1)$/i.test(value)));
+  const forms = [{ type: 'boolean' }, { type: 'string', pattern: '^(true|false|yes|no|on|off|1|0)$' }];
+  return scalar('true or false', forms, (value) => {
+    if (typeof value === 'boolean') return value;
+    if (typeof value === 'number') return null;
+    return TRUE.test(value) ? true : FALSE.test(value) ? false : null;
+  });
 }
 
 /** A whole number within bounds. */
 export function count(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) {
-  const bounds =
-    maximum === Number.MAX_SAFE_INTEGER ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`;
-  const error = expected(`a whole number ${bounds}`);
-  return z
-    .union(
-      [
-        z.int({ error }).min(minimum, { error }).max(maximum, { error }),
-        z.string().regex(/^\d+$/, { error }),
-      ],
-      { error },
-    )
-    .transform((value, context) => {
-      const number = Number(value);
-      if (number >= minimum && number <= maximum) return number;
-      context.addIssue({ code: 'custom', message: error({ input: value }) });
-      return z.NEVER;
-    });
+  const open = maximum === Number.MAX_SAFE_INTEGER;
+  const forms = [
+    { type: 'integer', minimum, ...(open ? {} : { maximum }) },
+    { type: 'string', pattern: '^\\d+$' },
+  ];
+  const what = `a whole number ${open ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`}`;
+  return scalar(what, forms, (value) => {
+    if (typeof value === 'boolean' || (typeof value === 'string' && !/^\d+$/.test(value))) return null;
+    const number = Number(value);
+    return Number.isSafeInteger(number) && number >= minimum && number <= maximum ? number : null;
+  });
 }
 
 /** A number strictly between 0 and 1. */
 export function fraction() {
-  const error = expected('a number between 0 and 1, both excluded');
-  return z
-    .union([z.number().gt(0, { error }).lt(1, { error }), z.string().regex(/^0?\.\d+$/, { error })], {
-      error,
-    })
-    .transform((value, context) => {
-      const number = Number(value);
-      if (number > 0 && number < 1) return number;
-      context.addIssue({ code: 'custom', message: error({ input: value }) });
-      return z.NEVER;
-    });
+  const forms = [
+    { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 },
+    { type: 'string', pattern: '^0?\\.\\d+$' },
+  ];
+  return scalar('a number between 0 and 1, both excluded', forms, (value) => {
+    if (typeof value === 'boolean' || (typeof value === 'string' && !/^0?\.\d+$/.test(value))) return null;
+    const number = Number(value);
+    return number > 0 && number < 1 ? number : null;
+  });
 }
 
 /**
@@ -76,33 +100,27 @@ export function fraction() {
  * @param minimum shortest one that is allowed, ms
  */
 export function duration(minimum = 0) {
-  const error = expected('a duration such as 250ms, 30s, 5m, 4h or a number of seconds');
-  return z
-    .union([z.number().min(0, { error }), z.string().regex(new RegExp(DURATION_PATTERN), { error })], {
-      error,
-    })
-    .transform((value, context) => {
-      const ms = parseDuration(value);
-      if (ms !== null && ms >= minimum) return ms;
-      const message = ms === null ? error({ input: value }) : `must be at least ${minimum} ms`;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
-    });
+  const least = minimum > 1 ? `, at least ${minimum}ms` : '';
+  const forms = [
+    { type: 'number', minimum: minimum / 1_000 },
+    { type: 'string', pattern: DURATION_PATTERN },
+  ];
+  return scalar(`a duration such as 250ms, 30s, 5m, 4h or a number of seconds${least}`, forms, (value) => {
+    const ms = typeof value === 'boolean' ? null : parseDuration(value);
+    return ms !== null && ms >= minimum ? ms : null;
+  });
 }
 
 /** A size, in bytes. */
 export function bytes() {
-  const error = expected('a size such as 512M, 2G or a number of bytes');
-  return z
-    .union([z.int({ error }).min(1, { error }), z.string().regex(new RegExp(BYTES_PATTERN), { error })], {
-      error,
-    })
-    .transform((value, context) => {
-      const size = parseBytes(value);
-      if (size !== null && size >= 1) return size;
-      context.addIssue({ code: 'custom', message: error({ input: value }) });
-      return z.NEVER;
-    });
+  const forms = [
+    { type: 'integer', minimum: 1 },
+    { type: 'string', pattern: BYTES_PATTERN },
+  ];
+  return scalar('a size such as 512M, 2G or a number of bytes', forms, (value) => {
+    const size = typeof value === 'boolean' ? null : parseBytes(value);
+    return size !== null && size >= 1 ? size : null;
+  });
 }
 
 /** A secret, by reference only. */
