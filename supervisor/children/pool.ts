@@ -115,7 +115,8 @@ export class ChildPool {
   private punish(beforeReady: boolean, end: RunEnd): void {
     const now = this.options.clock.now();
     const effects = this.step({ type: 'failed', now, beforeReady, random: this.options.random() });
-    const stuck = end.cause === 'wedged' || end.cause === 'not_ready';
+    // One that left without being pushed has crashed.
+    const stuck = end.rung !== 'none';
     this.hooks.warmDied(stuck ? 'stuck' : 'crashed', effects.includes('trip') ? 'tripped' : 'retry');
   }
 
