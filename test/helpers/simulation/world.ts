@@ -24,10 +24,7 @@ const CALM_MS = 120_000;
 interface Process {
   readonly name: string;
   readonly supervisor: SimulatedSupervisor;
-  readonly children: Map<
-    string,
-    { readonly uri: string; end: number; cause: StopCause | null; killed: boolean }
-  >;
+  readonly children: Map<string, { readonly uri: string; end: number; cause: StopCause | null }>;
   alive: boolean;
   /** Frozen (SIGSTOP) until this time; nothing of its own happens before. */
   frozenUntil: number;
@@ -222,7 +219,7 @@ class World {
     }
     this.beginWork(process, uri);
     const end = this.scheduler.now + this.random.between(5, 2.5 * TTL_MS);
-    process.children.set(spec.runId, { uri, end, cause: null, killed: false });
+    process.children.set(spec.runId, { uri, end, cause: null });
     this.scheduler.schedule(this.random.between(this.scheduler.now, end), () => {
       if (process.alive && process.children.has(spec.runId)) {
         this.sideEffects.set(spec.runId, (this.sideEffects.get(spec.runId) ?? 0) + 1);
@@ -247,9 +244,9 @@ class World {
 
   private stop(process: Process, runId: string, cause: StopCause, withinMs: number | undefined): void {
     const child = process.children.get(runId);
-    if (child === undefined || child.killed) return;
-    child.killed = true;
-    child.cause = cause;
+    if (child === undefined) return;
+    child.cause ??= cause;
+    // A second, shorter stop tightens the first; a later end finds the child gone.
     const at = this.scheduler.now + this.random.between(0, (withinMs ?? 500) * 0.95);
     this.scheduler.schedule(at, () => this.endChild(process, runId, 'cancelled'));
   }
