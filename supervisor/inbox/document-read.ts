@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
-import { type FileHandle, open, readlink, realpath } from 'node:fs/promises';
+import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { InboxDocument } from './document-index.ts';
@@ -60,7 +60,8 @@ async function openInside(
   const full = join(rules.root, document.path);
   let handle: FileHandle;
   try {
-    // Non-blocking: a named pipe that took the file's place must not hold us.
+    // Opening a device can have effects. Non-blocking besides: a pipe may still take the file's place.
+    if (!(await stat(full)).isFile()) throw new Error('it is no regular file');
     handle = await open(full, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw unknownDocument(document.uri, errorMessage(error));

@@ -116,7 +116,7 @@ async function render(renderMetrics: () => Promise<string>): Promise<string> {
 }
 
 /** HOST:PORT, `[v6]:PORT` or `:PORT` (every address). */
-function parseHostPort(text: string): { host: string; port: number } {
+export function parseHostPort(text: string): { host: string; port: number } {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/\s]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match === null || port > 65_535) {

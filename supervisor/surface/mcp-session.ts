@@ -176,9 +176,12 @@ export class McpSession implements SessionContext {
     this.flush();
   }
 
-  /** Sends a message that answers no call; without an open stream there is nobody to send it to. */
+  /**
+   * Sends a message that answers no call, such as progress. Without an open stream, or to a client
+   * that does not read, it is dropped: it would otherwise wait without bound.
+   */
   push(message: JSONRPCMessage): void {
-    this.stream?.write(JSON.stringify(message), null);
+    if (this.stream?.writable) this.stream.write(JSON.stringify(message), null);
   }
 
   /** Ends the event stream; calls in flight go on. */
