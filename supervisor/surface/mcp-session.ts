@@ -11,6 +11,7 @@ import {
 import { RPC } from './http-reply.ts';
 import type { HttpRequest } from './http-server.ts';
 import type { HubSession, ResourceHub } from './resource-hub.ts';
+import { SessionTransport } from './session-transport.ts';
 import { SseStream } from './sse-stream.ts';
 
 /** What a session's server may know and do. */
@@ -232,42 +233,6 @@ export class McpSession implements SessionContext {
       // It had been answered already.
       this.cancelled.delete(id);
     }
-  }
-}
-
-/** Gives the SDK one transport out of two: answers to calls, and everything else on the stream. */
-class SessionTransport implements Transport {
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: <T extends JSONRPCMessage>(message: T, extra?: MessageExtraInfo) => void;
-
-  constructor(
-    private readonly inner: WebStandardStreamableHTTPServerTransport,
-    private readonly session: McpSession,
-  ) {}
-
-  get sessionId(): string {
-    return this.session.sessionId;
-  }
-
-  async start(): Promise<void> {
-    this.inner.onmessage = (message, extra) => this.onmessage?.(message, extra);
-    this.inner.onerror = (error) => this.onerror?.(error);
-    this.inner.onclose = () => {
-      this.session.closed();
-      this.onclose?.();
-    };
-    await this.inner.start();
-  }
-
-  async send(message: JSONRPCMessage): Promise<void> {
-    const answers = isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message);
-    if (answers) await this.inner.send(message);
-    else this.session.push(message);
-  }
-
-  close(): Promise<void> {
-    return this.inner.close();
   }
 }
 
