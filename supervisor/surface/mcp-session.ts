@@ -1,13 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import {
-  isJSONRPCErrorResponse,
-  isJSONRPCResultResponse,
-  type JSONRPCMessage,
-  LATEST_PROTOCOL_VERSION,
-  type MessageExtraInfo,
-} from '@modelcontextprotocol/sdk/types.js';
+import { type JSONRPCMessage, LATEST_PROTOCOL_VERSION } from '@modelcontextprotocol/sdk/types.js';
 import { RPC } from './http-reply.ts';
 import type { HttpRequest } from './http-server.ts';
 import type { HubSession, ResourceHub } from './resource-hub.ts';
