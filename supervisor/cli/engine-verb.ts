@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
 import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { Mode } from '../config/config.ts';
+import type { Purpose } from '../config/context.ts';
 import type { FlagValues } from '../config/flag-layers.ts';
 import { type DescribeFlag, engineCommand, givenFlags } from './engine-command.ts';
 import { addOverview, VERBS } from './help-text.ts';
@@ -43,25 +44,30 @@ async function runEngine(flags: FlagValues, defaultMode: Mode, host: Host): Prom
     return print(configJsonSchema(), host);
   }
   const { loadConfig } = await import('../config/load.ts');
-  const describeOnly = flags['--capabilities'] === true;
+  const purpose = purposeOf(flags);
   const { config, warnings, sources } = await loadConfig({
     flags,
     env: host.env,
     cwd: host.cwd,
     defaultMode,
     terminal: host.stderr.isTTY === true,
-    describeOnly,
+    purpose,
   });
-  if (describeOnly) {
+  if (purpose === 'describe') {
     const { describeCapabilities } = await import('./describe.ts');
     return print(await describeCapabilities(config), host);
   }
-  if (flags['--validate-config'] === true) {
+  if (purpose === 'validate') {
     const { effectiveConfig } = await import('../config/effective.ts');
     return print({ valid: true, warnings, sources, config: effectiveConfig(config) }, host);
   }
   const { runSupervisor } = await import('../compose.ts');
   return runSupervisor(config, warnings, host);
+}
+
+function purposeOf(flags: FlagValues): Purpose {
+  if (flags['--capabilities'] === true) return 'describe';
+  return flags['--validate-config'] === true ? 'validate' : 'run';
 }
 
 function print(document: unknown, host: Host): number {

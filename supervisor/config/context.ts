@@ -1,12 +1,17 @@
 import type { ConfigProblems } from './problems.ts';
 import type { TreePath } from './tree.ts';
 
+/**
+ * What the configuration is wanted for. `describe` (`--capabilities`): what a run needs and is missing
+ * is not missed. `validate` (`--validate-config`): secrets may live on another machine.
+ */
+export type Purpose = 'run' | 'validate' | 'describe';
+
 /** What the steps from document to configuration share. */
 export interface ResolveContext {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  /** Only to be described, not run: what is missing is not missed. */
-  readonly describeOnly: boolean;
+  readonly purpose: Purpose;
   readonly problems: ConfigProblems;
   readonly warnings: string[];
   /** Where a key was written, for people; null when nothing set it. */

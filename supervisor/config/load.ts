@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Config, Mode } from './config.ts';
-import type { ResolveContext } from './context.ts';
+import type { Purpose, ResolveContext } from './context.ts';
 import { environmentLayer, type FlagValues, flagLayer } from './flag-layers.ts';
 import { unimplementedUses } from './implemented.ts';
 import { dotted, schemaIssues } from './issues.ts';
@@ -30,8 +30,7 @@ export interface LoadInput {
   readonly defaultMode: Mode;
   /** Whether standard error is a terminal. */
   readonly terminal: boolean;
-  /** For `--capabilities`: what a run needs and is missing is not missed. */
-  readonly describeOnly?: boolean;
+  readonly purpose: Purpose;
 }
 
 export interface LoadedConfig {
@@ -46,8 +45,8 @@ export interface LoadedConfig {
  * Reads every layer, validates the whole and returns the configuration. No side effect: nothing is
  * opened but the files named.
  *
- * @throws AgentdError CONFIG_INVALID, CONFIG_UNSET_VARIABLE, NOT_IMPLEMENTED or USAGE, exit 2,
- *   naming everything that is wrong and where
+ * @throws AgentdError CONFIG_INVALID, CONFIG_UNSET_VARIABLE, SECRET_UNREADABLE, LISTEN_REFUSED,
+ *   NOT_IMPLEMENTED or USAGE, exit 2, naming everything that is wrong and where
  */
 export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
   const { flags, env, cwd } = input;
@@ -61,7 +60,7 @@ export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
   const context: ResolveContext = {
     env,
     cwd,
-    describeOnly: input.describeOnly === true,
+    purpose: input.purpose,
     problems,
     warnings: strayVariables(env),
     where: (path) => whereIs(layers, path),

@@ -119,7 +119,7 @@ export function resolveIntelligence(
     };
   });
   const [first] = endpoints;
-  if (first === undefined && !context.describeOnly) {
+  if (first === undefined && context.purpose !== 'describe') {
     refuse(
       context,
       [],

@@ -1,7 +1,10 @@
 import { accessSync, constants } from 'node:fs';
+import { AgentdError, errorMessage } from '../../protocol/errors.ts';
+import { parseListenUrl } from '../surface/listen-url.ts';
 import type { Config } from './config.ts';
 import { type ResolveContext, refuse } from './context.ts';
 import { formatDuration } from './quantities.ts';
+import { formatSecret, readSecret, type SecretRef } from './secret.ts';
 
 /** The refusals of contract section 8 that concern several keys at once and need no connection. */
 
@@ -14,6 +17,8 @@ export async function checkStartup(config: Config, context: ResolveContext): Pro
   checkDrain(config, context);
   checkObservability(config, context);
   if (config.tlsCa !== null) checkReadable(config.tlsCa, context);
+  if (config.serve !== null) checkListen(config.serve.url, context);
+  checkSecrets(config, context);
   await checkClock(config, context);
 }
 
@@ -22,7 +27,7 @@ function checkMode(config: Config, context: ResolveContext): void {
   if (standby !== null && mode !== 'reactive') {
     refuse(context, ['standby', 'enabled'], `standby is for reactive mode, and the mode is ${mode}`);
   }
-  if (context.describeOnly) return;
+  if (context.purpose === 'describe') return;
   if (mode === 'reactive' && routes.length === 0 && standby === null && schedule === null) {
     refuse(
       context,
@@ -46,7 +51,7 @@ function checkMode(config: Config, context: ResolveContext): void {
 
 /** Every run needs something to do. */
 function checkInstructions(config: Config, context: ResolveContext): void {
-  if (config.instruction !== null || context.describeOnly) return;
+  if (config.instruction !== null || context.purpose === 'describe') return;
   const remedy = 'Give --instruction TEXT or --instruction-file PATH (or AGENT_INSTRUCTION).';
   const bare = config.routes.find((route) => route.instruction === null);
   if (config.mode !== 'reactive' || config.schedule !== null) {
@@ -113,6 +118,40 @@ async function checkClock({ mode, schedule }: Config, context: ResolveContext): 
     const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error);
     refuse(context, path, `the cron ${JSON.stringify(cron)} cannot be read: ${reason}`);
   }
+}
+
+function checkListen(url: string, context: ResolveContext): void {
+  try {
+    parseListenUrl(url);
+  } catch (error) {
+    report(error, context.where(['serve', 'mcp']), context);
+  }
+}
+
+/** A secret that is not there is found now, not in the first run that needs it. */
+function checkSecrets(config: Config, context: ResolveContext): void {
+  for (const ref of secretsOf(config)) {
+    try {
+      readSecret(ref, context.env);
+    } catch (error) {
+      if (context.purpose === 'run') report(error, null, context);
+      else if (context.purpose === 'validate') context.warnings.push(errorMessage(error));
+    }
+  }
+}
+
+function secretsOf({ intelligence, mcpServers, serve }: Config): SecretRef[] {
+  const peers = mcpServers.flatMap(({ transport }) =>
+    Object.values(transport.kind === 'http' ? transport.headers : transport.env),
+  );
+  const all = [...intelligence.endpoints.map(({ token }) => token), ...peers, serve?.bearer ?? null];
+  const refs = all.filter((value) => typeof value === 'object' && value !== null);
+  return [...new Map(refs.map((ref) => [formatSecret(ref), ref])).values()];
+}
+
+function report(error: unknown, where: string | null, context: ResolveContext): void {
+  if (!(error instanceof AgentdError)) throw error;
+  context.problems.add({ code: error.code, where, message: error.message, remedy: error.remedy });
 }
 
 function checkReadable(path: string, context: ResolveContext): void {

@@ -12,7 +12,7 @@ export interface Given {
   readonly files?: Readonly<Record<string, string>>;
   readonly defaultMode?: LoadInput['defaultMode'];
   readonly terminal?: boolean;
-  readonly describeOnly?: boolean;
+  readonly purpose?: LoadInput['purpose'];
 }
 
 /** The least a run needs. */
@@ -29,7 +29,7 @@ export async function load(given: Given): Promise<LoadedConfig> {
       cwd,
       defaultMode: given.defaultMode ?? 'once',
       terminal: given.terminal ?? false,
-      describeOnly: given.describeOnly ?? false,
+      purpose: given.purpose ?? 'run',
     });
   } finally {
     rmSync(cwd, { recursive: true });

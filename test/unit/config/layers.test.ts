@@ -178,7 +178,7 @@ describe('the layers', () => {
     expect(first.config.mcpServers).toMatchObject([{ name: 'a', transport: { kind: 'http' } }]);
     const second = await load({
       flags: RUNNABLE,
-      env: { AGENT_MCP_CONFIG: 'm.json' },
+      env: { AGENT_MCP_CONFIG: 'm.json', T: 'token' },
       files: { 'm.json': shared },
     });
     expect(second.config.mcpServers).toMatchObject([

@@ -6,7 +6,7 @@ import { load } from '../../helpers/load-config.ts';
 
 describe('the capabilities manifest', () => {
   it('needs no instruction, no model and nothing to react to', async () => {
-    const { config } = await load({ describeOnly: true, defaultMode: 'reactive' });
+    const { config } = await load({ purpose: 'describe', defaultMode: 'reactive' });
     const manifest = describeCapabilities(config);
     expect(capabilitiesManifest.parse(manifest)).toEqual(manifest);
     expect(manifest).toMatchObject({
@@ -21,7 +21,7 @@ describe('the capabilities manifest', () => {
 
   it('says what is configured, and never where or with which credential', async () => {
     const { config } = await load({
-      describeOnly: true,
+      purpose: 'describe',
       env: {
         AGENT_POD_NAME: 'w-1',
         AGENT_POD_UID: 'uid',
@@ -51,7 +51,7 @@ describe('the capabilities manifest', () => {
   });
 
   it('shows what a running supervisor serves', async () => {
-    const { config } = await load({ describeOnly: true });
+    const { config } = await load({ purpose: 'describe' });
     const manifest = buildManifest(config, {
       runId: 'r',
       agentVersion: '1',

@@ -110,11 +110,30 @@ describe('secrets in a configuration', () => {
   it('gives numbered tokens to their endpoints', async () => {
     const { config } = await load({
       flags: { '--instruction': 'x', '--intelligence': 'https://a.example,https://b.example' },
-      env: { AGENT_INTELLIGENCE_TOKEN: 'all', AGENT_INTELLIGENCE_TOKEN_2_FILE: '/run/two' },
+      env: { AGENT_INTELLIGENCE_TOKEN: 'all', AGENT_INTELLIGENCE_TOKEN_2_FILE: `${dir}/token` },
     });
     expect(config.intelligence.endpoints.map(({ token }) => token)).toEqual([
       { secret: 'env', name: 'AGENT_INTELLIGENCE_TOKEN' },
-      { secret: 'file', path: '/run/two' },
+      { secret: 'file', path: `${dir}/token` },
     ]);
+  });
+
+  const missing = {
+    '--intelligence': 'https://m.example',
+    '--model': 'm',
+    '--intelligence-token': '{{secret:GONE}}',
+  };
+
+  it('are looked for before anything starts', async () => {
+    const error = await refusal({ flags: { ...RUNNABLE, ...missing } });
+    expect(error).toMatchObject({ code: 'SECRET_UNREADABLE', exitCode: 2 });
+    expect(error.message).toBe('secret GONE is not set in the environment');
+  });
+
+  it('may be missing where a configuration is only validated or described', async () => {
+    const validated = await load({ flags: { ...RUNNABLE, ...missing }, purpose: 'validate' });
+    expect(validated.warnings).toEqual(['secret GONE is not set in the environment']);
+    const described = await load({ flags: missing, purpose: 'describe' });
+    expect(described.warnings).toEqual([]);
   });
 });
