@@ -6,6 +6,7 @@ import type { RunOutcome } from './children/run.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
 import { LeaseKeeper } from './gates/lease-keeper.ts';
+import { Intelligence } from './intelligence/intelligence.ts';
 import { connections } from './lifecycle/connections.ts';
 import { Drain } from './lifecycle/drain.ts';
 import { releaseBudget } from './lifecycle/drain-machine.ts';
@@ -13,7 +14,7 @@ import { Governed } from './lifecycle/governed.ts';
 import { processInstance } from './lifecycle/instance.ts';
 import { readinessOf } from './lifecycle/readiness.ts';
 import { RootRuns } from './lifecycle/root-runs.ts';
-import { modelBlock, RunFactory } from './lifecycle/run-factory.ts';
+import { RunFactory } from './lifecycle/run-factory.ts';
 import { TokenBudget } from './lifecycle/token-budget.ts';
 import { systemClock } from './reactor/clock.ts';
 import type { SupervisorEvent } from './reactor/event.ts';
@@ -24,6 +25,7 @@ import { Intake } from './routing/intake.ts';
 import { Reactions } from './routing/reactions.ts';
 import { Sessions } from './routing/sessions.ts';
 import { type Health, startHealth } from './surface/health.ts';
+import { publishCgroupMemory } from './telemetry/cgroup-memory.ts';
 import type { LogSink } from './telemetry/logger.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { childTraceparent, newTraceparent } from './telemetry/trace.ts';
@@ -88,11 +90,13 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     healthFile: config.observability.healthFile,
     renderMetrics: () => {
       supervisor.publishGauges();
+      publishCgroupMemory(metrics);
       return metrics.render();
     },
     onStall: () => metrics.add('agent_reactor_stalls_total'),
     log,
   });
+  const intelligence = new Intelligence(config, clock, log, metrics, () => supervisor.publishReadiness());
   const links = await connections({ config, clock, log, metrics, instance, emit: post });
 
   const children = new ChildSupervisor({
@@ -103,7 +107,8 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     env: host.env,
     limits: config.limits,
     callTool: links.callTool,
-    model: () => modelBlock(config),
+    model: () => intelligence.choose(),
+    modelCall: (call) => intelligence.record(call),
     telemetry: {
       instance: config.identity.instance,
       logLevel: config.observability.logLevel,
@@ -206,9 +211,10 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     drain,
     budget,
     post,
+    intelligence,
     runEnded: links.forget,
     readiness: (facts) => {
-      const readiness = readinessOf({ ...facts, intelligenceAllDown: false });
+      const readiness = readinessOf({ ...facts, intelligenceAllDown: intelligence.allDown });
       metrics.set('agent_ready', readiness.ready ? 1 : 0);
       health.setReadiness(readiness);
     },

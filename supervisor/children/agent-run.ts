@@ -32,6 +32,10 @@ export class AgentRun {
   /** Wanted by an operator, apart from what the child has reported. */
   pauseWanted = false;
   subagentsStarted = 0;
+  /** Its loop has reported its start. */
+  begun = false;
+  /** For each endpoint the child was given: its place in the configuration. */
+  endpoints: readonly number[] = [];
   /** Wakes of a session that has no child yet. */
   readonly earlyWakes: { readonly uris: readonly string[]; readonly messages: readonly string[] }[] = [];
 

@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import { errorMessage } from '../../protocol/errors.ts';
-import type { ModelBlock } from '../../protocol/frames.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
 import { type Cgroups, openCgroups } from './cgroup.ts';
 import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
@@ -15,7 +14,7 @@ import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
 import { type Entry, RunBook } from './run-book.ts';
 import { refusedResult } from './settlement.ts';
 import { startFrame } from './start-frame.ts';
-import type { ChildSupervisorOptions } from './supervisor-options.ts';
+import type { ChildSupervisorOptions, ModelChoice } from './supervisor-options.ts';
 import { drainChildren, killChildren, type Living } from './teardown.ts';
 import { DEFAULT_TIMINGS, type SupervisorTimings } from './timings.ts';
 
@@ -89,11 +88,6 @@ export class ChildSupervisor implements Children {
   /** Subagents by handle, for `agent://subagent/…`. */
   get subagents(): RunBook['subagents'] {
     return this.book.subagents;
-  }
-
-  /** False when the last call to every model endpoint failed. */
-  get anyEndpointUp(): boolean {
-    return this.book.rollup.anyEndpointUp;
   }
 
   /**
@@ -238,16 +232,16 @@ export class ChildSupervisor implements Children {
   private begin(child: Child, run: AgentRun): boolean {
     const entry = this.book.get(run.spec.runId);
     if (entry === undefined) return false;
-    let model: ModelBlock;
+    let model: ModelChoice;
     try {
       model = this.options.model();
     } catch (error) {
       this.settleUnstarted(run, 'spawn_failed', { type: 'ModelConfiguration', message: errorMessage(error) });
       return false;
     }
-    this.book.rollup.endpointCount = model.endpoints.length;
+    run.endpoints = model.configured;
     entry.child = child;
-    child.assign(run, startFrame(run, model, this.book.mayBranch(run), this.options.telemetry));
+    child.assign(run, startFrame(run, model.block, this.book.mayBranch(run), this.options.telemetry));
     for (const { uris, messages } of run.earlyWakes.splice(0)) child.wake(uris, messages);
     if (run.pauseWanted) child.tell('run.pause');
     this.options.metrics.add('agent_subagents_spawned_total');

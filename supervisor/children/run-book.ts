@@ -3,11 +3,11 @@ import { AgentRun, outcomeOf, type RunEnd } from './agent-run.ts';
 import { AgentTree, type Grant, type SpawnRequest } from './agent-tree.ts';
 import type { Child } from './child.ts';
 import type { ProgressParams } from './frame-intake.ts';
-import { Rollup } from './rollup.ts';
 import type { RunOutcome, RunSpec, StopCause } from './run.ts';
 import { recordSettlement } from './settlement.ts';
+import { StepCount } from './step-count.ts';
 import { Subagents } from './subagents.ts';
-import type { ChildSupervisorOptions } from './supervisor-options.ts';
+import type { ChildSupervisorOptions, ReportedModelCall } from './supervisor-options.ts';
 
 export interface Entry {
   readonly run: AgentRun;
@@ -23,8 +23,8 @@ export interface RunBookHooks {
 
 /** Every agent that has not settled, where it stands in its tree, and what has become of the others. */
 export class RunBook {
-  readonly rollup: Rollup;
   readonly subagents: Subagents;
+  private readonly steps: StepCount;
   private readonly tree: AgentTree;
   private readonly entries = new Map<string, Entry>();
   private readonly byPath = new Map<string, Entry>();
@@ -34,7 +34,7 @@ export class RunBook {
     private readonly hooks: RunBookHooks,
   ) {
     const { clock, limits, metrics } = options;
-    this.rollup = new Rollup(metrics, clock);
+    this.steps = new StepCount(metrics);
     this.tree = new AgentTree(
       {
         maxDepth: limits.maxDepth,
@@ -89,8 +89,10 @@ export class RunBook {
   }
 
   progress(run: AgentRun, params: ProgressParams): void {
-    this.rollup.take(run.spec.runId, params);
     const { tokens_in, tokens_out, steps } = params.usage;
+    this.steps.take(run.spec.runId, steps);
+    if (params.kind === 'start') this.begun(run);
+    if (params.call !== undefined) this.options.modelCall?.(modelCallOf(run, params.call, params.model));
     const passed = this.tree.report(run.path, tokens_in + tokens_out);
     for (const path of this.tree.ancestors(run.path)) this.byPath.get(path)?.child?.noteProgress();
     if (run.parent !== null) this.subagents.moved(run.path, `subagent ${run.path}: step ${steps}`);
@@ -113,7 +115,7 @@ export class RunBook {
     this.ending(run);
     this.tree.remove(run.path);
     const outcome = this.withSubagents(run, outcomeOf(run, end, clock.now()));
-    this.rollup.finish(run.spec.runId, outcome.usage.steps);
+    this.steps.finish(run.spec.runId, outcome.usage.steps);
     recordSettlement(run, outcome, run.log, metrics);
     if (end.rung === 'kill' && end.cause === null) {
       run.log.warn('subagent.orphan', { msg: 'it left running processes behind; they were killed' });
@@ -128,7 +130,13 @@ export class RunBook {
     metrics.set('agent_active_subagents', this.entries.size);
     metrics.set('agent_tree_depth', this.tree.depth);
     metrics.set('agent_tree_breadth', this.tree.breadth);
-    this.rollup.tick();
+  }
+
+  /** Its loop runs: told once, for what the engine launched. */
+  private begun(run: AgentRun): void {
+    if (run.parent !== null || run.begun) return;
+    run.begun = true;
+    this.options.emit({ type: 'run.begun', runId: run.spec.runId, agentPath: run.path });
   }
 
   private withSubagents(run: AgentRun, outcome: RunOutcome): RunOutcome {
@@ -179,4 +187,21 @@ export class RunBook {
     const between = [path, ...this.tree.ancestors(path)];
     return between.slice(0, between.indexOf(ancestor)).some((one) => this.subagents.isDetached(one));
   }
+}
+
+function modelCallOf(
+  run: AgentRun,
+  call: NonNullable<ProgressParams['call']>,
+  model: string | undefined,
+): ReportedModelCall {
+  return {
+    // The child counts in the order it was given; everybody else in the order of the configuration.
+    endpoint: run.endpoints[call.endpoint] ?? call.endpoint,
+    model: model ?? 'unknown',
+    ok: call.ok,
+    reason: call.reason,
+    durMs: call.dur_ms,
+    tokensIn: call.tokens_in,
+    tokensOut: call.tokens_out,
+  };
 }

@@ -57,7 +57,7 @@ export interface RunOutcome {
 }
 
 export type RunMessage =
-  /** The child took the run frame. `waitMs`: from launch to there. */
+  /** The run frame was written to a child. `waitMs`: from launch to there. */
   | {
       readonly type: 'run.started';
       readonly runId: string;
@@ -65,6 +65,8 @@ export type RunMessage =
       readonly pid: number;
       readonly waitMs: number;
     }
+  /** The child's loop has begun. */
+  | { readonly type: 'run.begun'; readonly runId: string; readonly agentPath: string }
   | {
       readonly type: 'session.turn';
       readonly runId: string;

@@ -7,6 +7,23 @@ import type { ChannelLimits } from './channel.ts';
 import type { CallTool, RunMessage } from './run.ts';
 import type { SupervisorTimings } from './timings.ts';
 
+/** The model block of a run, and where each of its endpoints stands in the configuration. */
+export interface ModelChoice {
+  readonly block: ModelBlock;
+  readonly configured: readonly number[];
+}
+
+/** One model call, its endpoint by its place in the configuration. */
+export interface ReportedModelCall {
+  readonly endpoint: number;
+  readonly model: string;
+  readonly ok: boolean;
+  readonly reason: 'unreachable' | 'auth' | 'timeout' | '5xx' | 'other' | undefined;
+  readonly durMs: number;
+  readonly tokensIn: number;
+  readonly tokensOut: number;
+}
+
 export interface ChildSupervisorOptions {
   readonly clock: Clock;
   readonly log: Log;
@@ -25,7 +42,9 @@ export interface ChildSupervisorOptions {
   };
   readonly callTool: CallTool;
   /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
-  readonly model: () => ModelBlock;
+  readonly model: () => ModelChoice;
+  /** Every model call a child reports. */
+  readonly modelCall?: (call: ReportedModelCall) => void;
   readonly telemetry: {
     readonly instance: string;
     readonly logLevel: string;

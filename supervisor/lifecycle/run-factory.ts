@@ -1,8 +1,7 @@
 import picomatch from 'picomatch';
-import type { ModelBlock, RunLimits, ToolDescriptor } from '../../protocol/frames.ts';
+import type { RunLimits, ToolDescriptor } from '../../protocol/frames.ts';
 import type { RunSpec } from '../children/run.ts';
 import type { Config, RouteConfig } from '../config/config.ts';
-import { readSecret } from '../config/secret.ts';
 
 /** Tools of a coordination server that claim routes call; a run has no business with them. */
 const WORK_TOOL = /^(work\.|lease\.)/;
@@ -97,23 +96,4 @@ export class RunFactory {
       tool_timeout_ms: Math.max(60_000, ...mcpServers.map((server) => server.timeoutMs)),
     };
   }
-}
-
-/**
- * The model block of a child about to start. Tokens are read now, so that a rotated file is picked
- * up by the next child.
- *
- * @throws AgentdError CONFIG_INVALID when a token cannot be read
- */
-export function modelBlock({ intelligence, tlsCa }: Config): ModelBlock {
-  return {
-    endpoints: intelligence.endpoints.map(({ url, token }) => ({
-      url,
-      ...(token === null ? {} : { token: readSecret(token) }),
-    })),
-    ...(intelligence.model === null ? {} : { model: intelligence.model }),
-    timeout_ms: intelligence.timeoutMs,
-    max_attempts: intelligence.maxAttempts,
-    ...(tlsCa === null ? {} : { tls_ca: tlsCa }),
-  };
 }

@@ -3,6 +3,7 @@ import type { Children, RunMessage, RunOutcome } from '../children/run.ts';
 import type { Config } from '../config/config.ts';
 import { capacityOf } from '../gates/admission-gate.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
+import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { Drain } from '../lifecycle/drain.ts';
 import type { RootRuns } from '../lifecycle/root-runs.ts';
 import type { TokenBudget } from '../lifecycle/token-budget.ts';
@@ -29,6 +30,7 @@ export interface SupervisorParts {
   readonly keeper: LeaseKeeper;
   readonly drain: Drain;
   readonly budget: TokenBudget;
+  readonly intelligence: Intelligence;
   readonly post: (event: SupervisorEvent) => void;
   /** A run is over: what was kept for it elsewhere may go. */
   readonly runEnded: (runId: string) => void;
@@ -157,6 +159,7 @@ export class Supervisor {
         parts.reactions.onLeaseEnded(event.id, event.end);
         return;
       case 'run.started':
+      case 'run.begun':
       case 'session.turn':
       case 'run.settled':
         this.onRun(event);
@@ -188,7 +191,10 @@ export class Supervisor {
     const { parts } = this;
     switch (message.type) {
       case 'run.started':
-        parts.reactions.onRunStarted(message.runId, message.agentPath);
+        parts.metrics.add('agent_runs_started_total');
+        return;
+      case 'run.begun':
+        parts.reactions.onRunBegun(message.runId, message.agentPath);
         return;
       case 'session.turn':
         parts.sessions.onTurn(message.runId);
@@ -201,13 +207,15 @@ export class Supervisor {
   private onSettled(outcome: RunOutcome): void {
     const { parts } = this;
     parts.budget.record(outcome.usage);
+    parts.metrics.add('agent_runs_total', { status: outcome.status });
+    parts.metrics.observe('agent_run_duration_ms', outcome.durationMs, { status: outcome.status });
     parts.runEnded(outcome.runId);
     if (parts.reactions.owns(outcome.runId)) parts.reactions.onRunSettled(outcome);
     else if (parts.sessions.owns(outcome.runId)) parts.sessions.onSettled(outcome, this.draining);
     else if (parts.rootRuns.owns(outcome.runId)) parts.rootRuns.onSettled(outcome);
   }
 
-  private publishReadiness(): void {
+  publishReadiness(): void {
     const { metrics, readiness } = this.parts;
     metrics.set('agent_paused', this.paused ? 1 : 0);
     metrics.set('agent_lame_duck', this.lameDuck ? 1 : 0);
@@ -229,6 +237,7 @@ export class Supervisor {
       intake.lanes.map((lane) => lane.route.config.maxInflight),
       config.limits.maxTotalSubagents,
     );
+    this.parts.intelligence.publish();
     metrics.set('agent_pending_events', pending);
     metrics.set('agent_inflight_reactions', inflight);
     metrics.set('agent_reaction_lag_ms', Math.round(intake.lag(clock.now())));

@@ -180,7 +180,7 @@ export class Reactions {
   }
 
   /** The child has begun: the reaction's lag is from the notification to here. */
-  onRunStarted(id: string, agentPath: string): void {
+  onRunBegun(id: string, agentPath: string): void {
     const reaction = this.reactions.get(id);
     if (reaction === undefined) return;
     this.deps.log.info('trigger.fired', {

@@ -115,7 +115,10 @@ export function rig(
     env: process.env,
     limits: TREE_LIMITS,
     callTool: () => Promise.resolve({ text: 'no tools here', is_error: true }),
-    model: () => ({ endpoints: [{ url: 'script:final' }], timeout_ms: 1_000, max_attempts: 1 }),
+    model: () => ({
+      block: { endpoints: [{ url: 'script:final' }], timeout_ms: 1_000, max_attempts: 1 },
+      configured: [0],
+    }),
     telemetry: { instance: 'test', logLevel: 'debug', logContent: false },
     ...overrides,
     timings: { firstReadyMs: 20_000, ...QUICK, ...overrides.timings },

@@ -77,7 +77,10 @@ describe('the warm pool and warm sessions', () => {
     const { run, supervisor } = rigged(fixture('obliging'), {
       model: () => {
         if (broken) throw new Error('secret file /nowhere cannot be read');
-        return { endpoints: [{ url: 'script:final' }], timeout_ms: 1_000, max_attempts: 1 };
+        return {
+          block: { endpoints: [{ url: 'script:final' }], timeout_ms: 1_000, max_attempts: 1 },
+          configured: [0],
+        };
       },
     });
     supervisor.setWarmTarget(1);
