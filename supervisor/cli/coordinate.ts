@@ -15,6 +15,7 @@ interface CoordinateFlags extends LogFlags {
   readonly maxAttempts?: string;
   readonly dedupeHorizon?: string;
   readonly tenantQuota?: string;
+  readonly metricsAddr?: string;
 }
 
 const DEFAULT_LISTEN = 'http://127.0.0.1:7411';
@@ -42,6 +43,10 @@ export function coordinateCommand(run: (action: VerbAction) => void): Command {
       '--tenant-quota <n>',
       'most leases one tenant holds at a time [AGENT_COORDINATE_TENANT_QUOTA] (default: no limit)',
     )
+    .option(
+      '--metrics-addr <host:port>',
+      'plain listener for /metrics, /healthz and /readyz [AGENT_COORDINATE_METRICS_ADDR]',
+    )
     .option('--log-level <level>', 'trace, debug, info, warn or error (default: info)')
     .option('--log-format <format>', 'json or text (default: text on a terminal)')
     .action((flags: CoordinateFlags) => run((host) => coordinate(flags, host)));
@@ -58,17 +63,16 @@ async function coordinate(flags: CoordinateFlags, host: Host): Promise<number> {
     ]);
   const log = await openServingLog(host, flags);
   const { db, policy, listen, bearerFile, tls } = settings;
+  const metrics = settings.metricsAddr === undefined ? {} : { metricsAddr: settings.metricsAddr };
   const bearer = bearerFile === undefined ? {} : { bearer: fileToken(bearerFile) };
   log.info('proc.start', { verb: 'coordinate' });
-  const start = async (): ReturnType<typeof startCoordinator> =>
-    await startCoordinator({
-      ledger: await openLedger(db, host.cwd, policy, log),
-      listen,
-      ...bearer,
-      ...tls,
-      log,
-    });
-  return serveUntilSignal(host, log, start, () => ({}));
+  const start = async (): ReturnType<typeof startCoordinator> => {
+    const ledger = await openLedger(db, host.cwd, policy, log);
+    return await startCoordinator({ ledger, listen, ...bearer, ...tls, ...metrics, log });
+  };
+  return serveUntilSignal(host, log, start, ({ metricsUrl }) =>
+    metricsUrl === null ? {} : { metrics_url: metricsUrl },
+  );
 }
 
 function readSettings(flags: CoordinateFlags, host: Host) {
@@ -84,6 +88,7 @@ function readSettings(flags: CoordinateFlags, host: Host) {
     listen: text(flags.listen, 'LISTEN') ?? DEFAULT_LISTEN,
     db: text(flags.db, 'DB') ?? DEFAULT_DB,
     bearerFile: file(flags.bearerFile, 'BEARER_FILE'),
+    metricsAddr: text(flags.metricsAddr, 'METRICS_ADDR'),
     tls: tlsFiles(
       file(flags.tlsCert, 'TLS_CERT'),
       file(flags.tlsKey, 'TLS_KEY'),

@@ -1,4 +1,5 @@
 import { Pool, type PoolClient, type PoolConfig, types as pgTypes } from 'pg';
+import { ConnectFailure } from './failures.ts';
 
 /** Connections one server holds at most, besides the one that listens. */
 export const POOL_SIZE = 6;
@@ -35,12 +36,15 @@ export function connectionConfig(url: string) {
 export function openPool(url: string, onIdleError: (error: Error) => void): Pool {
   const pool = new Pool({ ...connectionConfig(url), max: POOL_SIZE, idleTimeoutMillis: IDLE_MS });
   pool.on('error', onIdleError);
+  // The pool listens to a connection only while it is idle; one that breaks while it is in use
+  // between two statements must not end the process. Whoever uses it finds out at the next one.
+  pool.on('connect', (client) => client.on('error', onIdleError));
   return pool;
 }
 
 /** Runs `use` on a connection, which is thrown away when `use` fails. */
 export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
+  const client = await connect(pool);
   try {
     const value = await use(client);
     client.release();
@@ -48,6 +52,14 @@ export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Pro
   } catch (error) {
     client.release(error instanceof Error ? error : true);
     throw error;
+  }
+}
+
+async function connect(pool: Pool): Promise<PoolClient> {
+  try {
+    return await pool.connect();
+  } catch (error) {
+    throw new ConnectFailure(error);
   }
 }
 

@@ -18,6 +18,14 @@ export class BatchConflict extends Error {
   }
 }
 
+/** No connection could be made, for whatever reason the server gives. */
+export class ConnectFailure extends Error {
+  constructor(cause: unknown) {
+    super(reasonOf(cause), { cause });
+    this.name = 'ConnectFailure';
+  }
+}
+
 /** serialization_failure, deadlock_detected, lock_not_available, unique_violation. */
 const CONFLICTS = new Set(['40001', '40P01', '55P03', '23505']);
 /** insufficient_resources, operator_intervention, connection exceptions, bad credentials, no database. */
@@ -25,12 +33,15 @@ const OUTAGES = /^(53|57|08|28|3D)/;
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof BatchConflict) return 'conflict';
+  if (error instanceof ConnectFailure) return 'outage';
   if (error instanceof DatabaseError) {
     const code = error.code ?? '';
     if (CONFLICTS.has(code)) return 'conflict';
     return OUTAGES.test(code) ? 'outage' : 'fault';
   }
-  return error instanceof TypeError || error instanceof RangeError ? 'fault' : 'outage';
+  // Mistakes of ours; everything else is the network or the driver's word for it.
+  const ours = [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind);
+  return ours ? 'fault' : 'outage';
 }
 
 /** In words, without the credentials of the connection. */

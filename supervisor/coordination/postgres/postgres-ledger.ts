@@ -193,7 +193,7 @@ export class PostgresLedger implements Ledger {
     if (this.closed !== null) return Promise.reject(unavailable(this.options.url, 'is closed', null));
     const nothing = { keys: [], ids: [], newItems: 0, newLeases: 0, next: null };
     // What comes back is what `run` returned: results are paired with jobs by position.
-    return this.commits.run({ ...nothing, ...needs, run }) as Promise<T>;
+    return this.guarded(() => this.commits.run({ ...nothing, ...needs, run }) as Promise<T>);
   }
 
   private async commit(jobs: readonly PostgresJob[]): Promise<readonly unknown[]> {
