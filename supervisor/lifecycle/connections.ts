@@ -1,9 +1,10 @@
+import { AgentdError } from '../../protocol/errors.ts';
 import type { ToolDescriptor } from '../../protocol/frames.ts';
 import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { CallTool } from '../children/run.ts';
 import type { Config } from '../config/config.ts';
 import type { LeaseCalls } from '../gates/lease-keeper.ts';
-import type { PeerMessage, ResourceInfo } from '../mcp/peers.ts';
+import type { Peer, PeerMessage, Peers, ResourceInfo } from '../mcp/peers.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -18,6 +19,11 @@ export interface Connections {
   describe(server: string, uri: string): Promise<ResourceInfo | null>;
   /** The run is over: what was kept for its calls may go. */
   forget(runId: string): void;
+  peers(): readonly Peer[];
+  watch(server: string, match: string): void;
+  unwatch(server: string, match: string): void;
+  /** Reads a resource, within a deadline. @throws AgentdError MCP_* or CONFIG_INVALID */
+  read(server: string, uri: string): Promise<{ readonly text: string; readonly mimeType: string | null }>;
   disarm(): void;
   close(budgetMs: number): Promise<void>;
 }
@@ -70,13 +76,12 @@ async function connected({
     instance,
     logContent: config.observability.logContent,
   });
-  for (const route of routes) {
-    const servers = route.server === null ? config.mcpServers.map(({ name }) => name) : [route.server];
-    const coordinators = new Set(routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
-    for (const server of servers) {
-      // A route on any server listens to the sources, not to the server it claims from.
-      if (route.server === null && coordinators.has(server) && servers.length > 1) continue;
-      peers.watch(server, route.match);
+  const coordinators = new Set(routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
+  const sources = config.mcpServers.map(({ name }) => name).filter((name) => !coordinators.has(name));
+  for (const { server, match } of config.subscriptions) {
+    // What is watched on any server is watched on the sources, not where the claims are asked for.
+    for (const name of server === null ? (sources.length > 0 ? sources : coordinators) : [server]) {
+      peers.watch(name, match);
     }
   }
   return {
@@ -99,9 +104,30 @@ async function connected({
       return (await peer.readResource(uri, { timeoutMs: DESCRIBE_MS })).info;
     },
     forget: (runId) => broker.forget(runId),
+    peers: () => peers.all,
+    watch: (server, match) => peers.watch(server, match),
+    unwatch: (server, match) => peers.unwatch(server, match),
+    read: (server, uri) => readFrom(peers, server, uri),
     disarm: () => peers.disarm(),
     close: (budgetMs) => peers.close(budgetMs),
   };
+}
+
+function unknownServer(server: string): AgentdError {
+  return new AgentdError('CONFIG_INVALID', `there is no MCP server named ${server}`, {
+    remedy: 'Name a server of the configuration; agent://inventory lists them.',
+  });
+}
+
+async function readFrom(
+  peers: Peers,
+  server: string,
+  uri: string,
+): Promise<{ readonly text: string; readonly mimeType: string | null }> {
+  const peer = peers.get(server);
+  if (peer === undefined) throw unknownServer(server);
+  const { text, mimeType } = await peer.readResource(uri, { timeoutMs: DESCRIBE_MS });
+  return { text, mimeType };
 }
 
 const NOT_CONNECTED = { kind: 'failed', error: 'no MCP server is configured' } as const;
@@ -119,6 +145,10 @@ const NONE: Connections = {
   tools: () => [],
   describe: () => Promise.resolve(null),
   forget: () => undefined,
+  peers: () => [],
+  watch: () => undefined,
+  unwatch: () => undefined,
+  read: (server) => Promise.reject(unknownServer(server)),
   disarm: () => undefined,
   close: () => Promise.resolve(),
 };
