@@ -44,14 +44,33 @@ export function killLeftovers(log: Log): readonly number[] {
     .map(({ pid }) => pid);
 }
 
+/** Ended processes whose escapees have not been looked for yet, and the timer of the next look. */
+const ended = new Map<number, Log | undefined>();
+let nextLook: NodeJS.Timeout | undefined;
+
+/** A look reads the environment of every process, so one look serves all that ended lately, ms. */
+const LOOK_MS = 250;
+
 /**
- * Kills what a supervised process left behind outside its group. For platforms without a
- * subreaper: there every orphan comes to us anyway.
+ * Kills what a supervised process left behind outside its group, soon. For when there is no
+ * subreaper: with one, every orphan comes to us anyway.
  */
-export function killEscapees(serial: number, log: Log | undefined): void {
+export function killEscapeesSoon(serial: number, log: Log | undefined): void {
+  ended.set(serial, log);
+  nextLook ??= setTimeout(killEscapees, LOOK_MS);
+}
+
+/** Looks at once for what {@link killEscapeesSoon} was told of. */
+export function killEscapees(): void {
+  clearTimeout(nextLook);
+  nextLook = undefined;
+  if (ended.size === 0) return;
   for (const marked of markedProcesses()) {
-    if (isOwn(marked.id) && marked.id.serial === serial) killMarked(marked, log, 'it outlived its child');
+    if (isOwn(marked.id) && ended.has(marked.id.serial)) {
+      killMarked(marked, ended.get(marked.id.serial), 'it outlived its child');
+    }
   }
+  ended.clear();
 }
 
 function killMarked(marked: Marked, log: Log | undefined, why: string): boolean {

@@ -4,7 +4,7 @@ import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { DEFAULT_LADDER_TIMINGS, type LadderTimings, type Rung } from './kill-ladder.ts';
 import { type LadderEnd, LadderRunner } from './ladder-runner.ts';
-import { killEscapees } from './leftovers.ts';
+import { killEscapeesSoon } from './leftovers.ts';
 import { findProgram, parentDeathPrefix } from './parent-death.ts';
 import { identify, type ProcessIdentity } from './proc.ts';
 import { ProcessGroup } from './process-group.ts';
@@ -192,7 +192,7 @@ export class SupervisedProcess {
     if (this.leaderExit === null) this.closePipes();
     // What left the group has outlived its child from here on (invariant 6).
     closeSerial(this.serial);
-    if (!sweepOrphans()) killEscapees(this.serial, this.options.log);
+    if (!sweepOrphans()) killEscapeesSoon(this.serial, this.options.log);
     const { code, signal } = this.leaderExit ?? { code: null, signal: null };
     this.finish({ code, signal, ...end, spawnError: null });
   }

@@ -1,6 +1,7 @@
 import type { Child } from './child.ts';
 import { planDrain } from './drain-plan.ts';
 import type { LadderTimings } from './kill-ladder.ts';
+import { killEscapees } from './leftovers.ts';
 import type { Unstopped } from './run.ts';
 
 /** The children a teardown works on: whatever is there when it looks. */
@@ -60,6 +61,7 @@ async function climb(
   });
   await Promise.race([living.empty(), bound]);
   for (const timer of timers) clearTimeout(timer);
+  killEscapees();
   return living.all().map((child) => unstopped(child));
 }
 
