@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { Ledger, LedgerPolicy } from '../../../supervisor/coordination/ledger.ts';
 import { PostgresLedger } from '../../../supervisor/coordination/postgres/postgres-ledger.ts';
-import { type LedgerFixture, ledgerConformance } from '../../helpers/ledger-conformance.ts';
+import type { LedgerFixture } from '../../helpers/ledger-conformance/harness.ts';
+import { ledgerConformance } from '../../helpers/ledger-conformance.ts';
 import { ask, POSTGRES_MISSING, type PostgresServer, startPostgres } from '../../helpers/postgres.ts';
 
 if (POSTGRES_MISSING !== null) console.warn(POSTGRES_MISSING);

@@ -6,7 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_POLICY, type Ledger, type LedgerPolicy } from '../../../supervisor/coordination/ledger.ts';
 import { openLedgerClock } from '../../../supervisor/coordination/sqlite/ledger-clock.ts';
 import { SqliteLedger } from '../../../supervisor/coordination/sqlite/sqlite-ledger.ts';
-import { type LedgerFixture, ledgerConformance } from '../../helpers/ledger-conformance.ts';
+import type { LedgerFixture } from '../../helpers/ledger-conformance/harness.ts';
+import { ledgerConformance } from '../../helpers/ledger-conformance.ts';
 
 async function openFixture(policy: LedgerPolicy): Promise<LedgerFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'agentd-ledger-'));
