@@ -117,7 +117,7 @@ function statements(db: Database) {
   const byKey: Statement<[string], Row> = db.prepare('SELECT * FROM work_item WHERE claim_key = ?');
   const byId: Statement<[number], Row> = db.prepare('SELECT * FROM work_item WHERE id = ?');
   const dependents: Statement<[number], Row> = db.prepare(
-    'SELECT w.* FROM work_dependency d JOIN work_item w ON w.id = d.item_id WHERE d.on_id = ? ORDER BY w.id',
+    'SELECT w.* FROM work_dependency d JOIN work_item w ON w.id = d.item_id WHERE d.on_id = ? ORDER BY d.item_id',
   );
   return {
     byKey,
