@@ -5,6 +5,7 @@ import { type Cgroups, openCgroups } from './cgroup.ts';
 import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
 import { childEnvironment } from './environment.ts';
+import type { TurnParams } from './frame-intake.ts';
 import { killLeftovers } from './leftovers.ts';
 import type { Health } from './liveness.ts';
 import { ChildPool } from './pool.ts';
@@ -12,7 +13,7 @@ import { ProcessWatch } from './process-watch.ts';
 import { type Reaper, startReaper } from './reaper.ts';
 import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
 import { type Entry, RunBook } from './run-book.ts';
-import { refusedResult } from './settlement.ts';
+import { recordWarmDeath, refusedResult } from './settlement.ts';
 import { startFrame } from './start-frame.ts';
 import type { ChildSupervisorOptions, ModelChoice } from './supervisor-options.ts';
 import { drainChildren, killChildren, type Living } from './teardown.ts';
@@ -35,6 +36,8 @@ export class ChildSupervisor implements Children {
   private reaper: Reaper | null = null;
   private readonly children = new Set<Child>();
   private readonly living: Living;
+  /** Children whose group SIGKILL did not empty: reported, not forgotten. */
+  private readonly unkillable: Child[] = [];
   private emptied: (() => void)[] = [];
   private anyCameUp = false;
   private closing: StopCause | null = null;
@@ -48,6 +51,7 @@ export class ChildSupervisor implements Children {
     this.book = new RunBook(options, {
       place: (run) => this.place(run),
       stop: (entry, cause) => this.stopEntry(entry, cause),
+      wake: (runId, messages) => this.wake(runId, [], messages),
     });
     this.pool = new ChildPool(
       {
@@ -61,7 +65,7 @@ export class ChildSupervisor implements Children {
         spawn: () => this.spawn(),
         start: (child, run) => this.begin(child, run),
         failed: (run, end) => this.book.settle(run, end),
-        warmDied: (reason, verdict) => this.onWarmDied(reason, verdict),
+        warmDied: (reason, verdict) => recordWarmDeath(reason, verdict, options.log, options.metrics),
       },
     );
     this.watch = new ProcessWatch({
@@ -72,6 +76,7 @@ export class ChildSupervisor implements Children {
     });
     this.living = {
       all: () => [...this.children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
+      unkillable: () => this.unkillable,
       empty: () =>
         this.children.size === 0 ? Promise.resolve() : new Promise((resolve) => this.emptied.push(resolve)),
     };
@@ -83,6 +88,11 @@ export class ChildSupervisor implements Children {
 
   get warm(): number {
     return this.pool.warm;
+  }
+
+  /** Every agent that has not settled. */
+  get runs(): readonly AgentRun[] {
+    return this.book.all().map(({ run }) => run);
   }
 
   /** Subagents by handle, for `agent://subagent/…`. */
@@ -123,6 +133,13 @@ export class ChildSupervisor implements Children {
   stop(runId: string, cause: StopCause, withinMs?: number): void {
     const entry = this.book.get(runId);
     if (entry !== undefined) this.stopEntry(entry, cause, withinMs);
+  }
+
+  /** Stops the agent with this handle for an operator; false when none runs. */
+  cancel(handle: string): boolean {
+    const entry = this.book.all().find(({ run }) => run.path === handle);
+    if (entry !== undefined) this.stopEntry(entry, 'cancelled');
+    return entry !== undefined;
   }
 
   pause(runId: string | null): void {
@@ -216,8 +233,7 @@ export class ChildSupervisor implements Children {
           if (this.closing === null) this.pool.onReady(one);
         },
         progress: (run, params) => this.book.progress(run, params),
-        turn: (run, { sequence, status, result }) =>
-          this.options.emit({ type: 'session.turn', runId: run.spec.runId, sequence, status, result }),
+        turn: (run, turn) => this.onTurn(run, turn),
         convicted: (one, cause, health) => this.watch.report(one, cause, health),
         ending: (run) => this.book.ending(run),
         ended: (one, end) => this.onEnded(one, end),
@@ -254,27 +270,21 @@ export class ChildSupervisor implements Children {
     return true;
   }
 
+  private onTurn(run: AgentRun, turn: TurnParams): void {
+    const { sequence, status, result } = turn;
+    if (run.parent !== null) this.book.subagents.turned(run.path, turn);
+    else this.options.emit({ type: 'session.turn', runId: run.spec.runId, sequence, status, result });
+  }
+
   private onEnded(child: Child, end: RunEnd): void {
     this.children.delete(child);
+    if (child.process.members().length > 0) this.unkillable.push(child);
     if (child.run !== null) this.book.settle(child.run, end);
     else this.pool.onEnded(child, end, end.cause !== null && TOLD.has(end.cause));
     if (this.children.size > 0) return;
     clearInterval(this.ticker);
     this.ticker = undefined;
     for (const tell of this.emptied.splice(0)) tell();
-  }
-
-  private onWarmDied(reason: 'crashed' | 'stuck', verdict: 'retry' | 'tripped'): void {
-    const { log, metrics } = this.options;
-    metrics.add('agent_subagent_restarts_total', { reason });
-    log.warn('subagent.restart', { reason, msg: 'a warm child died; another is started after a backoff' });
-    if (verdict === 'retry') return;
-    metrics.add('agent_restarts_tripped_total');
-    metrics.add('agent_limit_exceeded_total', { limit: 'restart_storm' });
-    log.error('limit.exceeded', {
-      limit: 'restart_storm',
-      msg: 'warm children keep dying: none is started until the breaker lets one through',
-    });
   }
 
   private settleUnstarted(run: AgentRun, cause: StopCause | null, error: RunEnd['error'] = null): void {

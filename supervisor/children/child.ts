@@ -92,7 +92,6 @@ export class Child {
   get pid(): number | null {
     return this.process.pid;
   }
-
   get health(): Health {
     const { process, endOfFile, detectors } = this;
     return classify({ exited: process.leaderGone, endOfFile, liveness: detectors.state });
@@ -160,17 +159,13 @@ export class Child {
 
   /** Runs the detectors. Called once a tick. */
   tick(): void {
-    if (this.state.name === 'spawning') this.checkReady();
-    else if (this.state.name !== 'finishing' && this.state.name !== 'exited') this.detectors.tick();
-    this.relay.tick();
-  }
-
-  private checkReady(): void {
     const { clock, first, timings } = this.options;
     const age = clock.now() - this.spawnedAt;
-    if (isOverdue(age, timings, first, this.pid)) {
+    if (this.state.name === 'spawning') {
+      if (!isOverdue(age, timings, first, this.pid)) return;
       this.convict('not_ready', `the child was not ready within ${Math.round(age)} ms`);
-    }
+    } else if (this.state.name !== 'finishing' && this.state.name !== 'exited') this.detectors.tick();
+    this.relay.tick();
   }
 
   private frameSink() {
@@ -297,9 +292,9 @@ export class Child {
     if (ended === null) return;
     const { cgroup } = this.options;
     const outOfMemory = cgroup?.ranOutOfMemory() ?? false;
+    const { lastStderr } = relay;
     cgroup?.kill();
     cgroup?.remove();
-    const { lastStderr } = relay;
     this.hooks.ended(this, describeEnd({ ended, cause, fault, wasReady, lastStderr, outOfMemory }));
   }
 }

@@ -19,6 +19,7 @@ export interface RunBookHooks {
   /** Finds a child for a subagent's run. */
   place(run: AgentRun): void;
   stop(entry: Entry, cause: StopCause): void;
+  wake(runId: string, messages: readonly string[]): void;
 }
 
 /** Every agent that has not settled, where it stands in its tree, and what has become of the others. */
@@ -50,6 +51,7 @@ export class RunBook {
       metrics,
       start: (parent, grant, request) => this.addSubagent(parent, grant, request),
       stop: (run, cause) => this.stopPath(run.path, cause),
+      wake: (run, messages) => this.hooks.wake(run.spec.runId, messages),
       forbidden: (tools) => options.forbidden?.(tools) ?? null,
       changed: (handle) => options.subagentChanged?.(handle),
     });
@@ -146,7 +148,8 @@ export class RunBook {
   private addSubagent(parent: AgentRun, grant: Grant, request: SpawnRequest): AgentRun {
     const spec: RunSpec = {
       runId: ulid(),
-      kind: 'run',
+      // An async subagent can be sent messages, so it is a session whose first wake is its task.
+      kind: request.disposition === 'async' ? 'session' : 'run',
       instruction: request.instruction,
       event: null,
       tools: grant.tools,
@@ -163,6 +166,7 @@ export class RunBook {
     const { path, depth } = grant;
     const place = { agentId: ulid(), path, depth, parent: parent.path, rootRunId: parent.rootRunId };
     const run = this.enter(new AgentRun(spec, place, this.options.clock.now(), this.options.log));
+    if (spec.kind === 'session') run.earlyWakes.push({ uris: [], messages: [] });
     // In a later tick: the request has to be on record before its subagent can settle.
     setImmediate(() => {
       if (this.entries.has(spec.runId)) this.hooks.place(run);

@@ -49,6 +49,24 @@ export function recordSettlement(run: AgentRun, outcome: RunOutcome, log: Log, m
   });
 }
 
+/** Writes down that a warm child died, and whether another one may be started. */
+export function recordWarmDeath(
+  reason: 'crashed' | 'stuck',
+  verdict: 'retry' | 'tripped',
+  log: Log,
+  metrics: Metrics,
+): void {
+  metrics.add('agent_subagent_restarts_total', { reason });
+  log.warn('subagent.restart', { reason, msg: 'a warm child died; another is started after a backoff' });
+  if (verdict === 'retry') return;
+  metrics.add('agent_restarts_tripped_total');
+  metrics.add('agent_limit_exceeded_total', { limit: 'restart_storm' });
+  log.error('limit.exceeded', {
+    limit: 'restart_storm',
+    msg: 'warm children keep dying: none is started until the breaker lets one through',
+  });
+}
+
 /** The result of a run that policy forbids to start. */
 export function refusedResult(runId: string, message: string): RunResult {
   return {

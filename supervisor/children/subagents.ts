@@ -2,6 +2,7 @@ import type { ToolOutcome } from '../../protocol/frames.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { AgentRun } from './agent-run.ts';
 import type { AgentTree, Disposition, Grant, Refusal, SpawnRequest } from './agent-tree.ts';
+import type { TurnParams } from './frame-intake.ts';
 import type { RunOutcome } from './run.ts';
 import { parseSelfCall, type SelfCall } from './self-tools.ts';
 
@@ -9,6 +10,10 @@ import { parseSelfCall, type SelfCall } from './self-tools.ts';
 const KEPT_OUTCOMES = 256;
 /** Characters of a result that are handed to a parent; the rest is behind a reference. */
 const INLINE_CHARACTERS = 32 * 1_024;
+/** How long an async subagent that has answered can still be sent a message, ms. */
+const LINGER_MS = 60_000;
+/** Messages that may wait for one subagent. */
+const MAX_OWED = 16;
 /** Characters of a result that are kept at all. */
 const KEPT_CHARACTERS = 1024 * 1_024;
 
@@ -18,6 +23,8 @@ export interface SubagentsHooks {
   /** Starts what was granted. Its end arrives at {@link Subagents.settled}. */
   start(parent: AgentRun, grant: Grant, request: SpawnRequest): AgentRun;
   stop(run: AgentRun, cause: 'cancelled' | 'parent_ended'): void;
+  /** Wakes a subagent that is a session. */
+  wake(run: AgentRun, messages: readonly string[]): void;
   /** A refusal of the Rule of Two, or null. */
   forbidden(tools: Grant['tools']): string | null;
   /** A subagent changed: `agent://subagent/{handle}` is to be read again. */
@@ -31,6 +38,11 @@ interface Subagent {
   readonly waiters: ((outcome: RunOutcome) => void)[];
   readonly progress: Set<(note: string) => void>;
   outcome: RunOutcome | null;
+  /** Of an async one, which is a session: the last turn it made. */
+  turn: TurnParams | null;
+  /** Turns it still owes. */
+  owed: number;
+  linger: NodeJS.Timeout | undefined;
 }
 
 /** What `agent://subagent/{handle}` shows. */
@@ -71,11 +83,7 @@ export class Subagents {
         return Promise.resolve(this.withOwn(run, call.args.handle, (subagent) => this.cancel(subagent)));
       case 'subagent_send':
         return Promise.resolve(
-          this.withOwn(run, call.args.handle, () =>
-            failure(
-              'this subagent works on one task and takes no messages; start another one with the new task',
-            ),
-          ),
+          this.withOwn(run, call.args.handle, (subagent) => this.send(subagent, call.args.message)),
         );
     }
   }
@@ -89,7 +97,7 @@ export class Subagents {
       handle,
       parent: subagent.parent,
       disposition: subagent.disposition,
-      status: outcome?.status ?? 'running',
+      status: statusOf(subagent),
       usage: outcome?.usage ?? run.usage,
       has_usable_partial: outcome?.hasUsablePartial ?? false,
     };
@@ -97,7 +105,8 @@ export class Subagents {
 
   /** The whole result of an ended subagent; null for an unknown handle or one that still runs. */
   result(handle: string): string | null {
-    return this.byHandle.get(handle)?.outcome?.result ?? null;
+    const subagent = this.byHandle.get(handle);
+    return subagent?.outcome?.result ?? subagent?.turn?.result ?? null;
   }
 
   /** Whether it outlives the agent that asked for it. */
@@ -110,10 +119,27 @@ export class Subagents {
     for (const tell of this.byHandle.get(handle)?.progress ?? []) tell(note);
   }
 
+  /** An async subagent has answered; it can be sent messages for a while. */
+  turned(handle: string, turn: TurnParams): void {
+    const subagent = this.byHandle.get(handle);
+    if (subagent === undefined) return;
+    subagent.turn = { ...turn, result: turn.result.slice(0, KEPT_CHARACTERS) };
+    subagent.owed -= 1;
+    if (subagent.owed === 0) {
+      subagent.linger = setTimeout(() => this.hooks.stop(subagent.run, 'cancelled'), LINGER_MS);
+    }
+    this.hooks.changed(handle);
+  }
+
   settled(outcome: RunOutcome): void {
     const subagent = this.byHandle.get(outcome.agentPath);
     if (subagent === undefined) return;
-    subagent.outcome = { ...outcome, result: outcome.result.slice(0, KEPT_CHARACTERS) };
+    clearTimeout(subagent.linger);
+    const answered = subagent.turn !== null && subagent.owed === 0 ? subagent.turn : null;
+    // A session that had answered everything was only let go: its last answer is what it came to.
+    const ended =
+      answered === null ? outcome : { ...outcome, status: answered.status, result: answered.result };
+    subagent.outcome = { ...ended, result: ended.result.slice(0, KEPT_CHARACTERS) };
     for (const tell of subagent.waiters.splice(0)) tell(subagent.outcome);
     subagent.progress.clear();
     this.ended.push(outcome.agentPath);
@@ -154,6 +180,9 @@ export class Subagents {
       waiters: [],
       progress: new Set(),
       outcome: null,
+      turn: null,
+      owed: 1,
+      linger: undefined,
     };
     this.byHandle.set(run.path, subagent);
     this.hooks.changed(run.path);
@@ -180,6 +209,24 @@ export class Subagents {
     return failure(`refused: ${refusal.text}`);
   }
 
+  private send(subagent: Subagent, message: string): ToolOutcome {
+    const { run } = subagent;
+    if (subagent.outcome !== null) return failure(`subagent ${run.path} has ended; start another one`);
+    if (run.spec.kind !== 'session') {
+      return failure(`subagent ${run.path} takes no messages; only one started as async does`);
+    }
+    if (subagent.owed >= MAX_OWED)
+      return failure(`${subagent.owed} messages wait for subagent ${run.path} already`);
+    clearTimeout(subagent.linger);
+    subagent.owed += 1;
+    this.hooks.wake(run, [message]);
+    return {
+      text: `sent; ask for the answer of subagent ${run.path} with subagent_status`,
+      is_error: false,
+      structured: { handle: run.path, status: 'running' },
+    };
+  }
+
   private cancel(subagent: Subagent): ToolOutcome {
     if (subagent.outcome !== null) return describe(subagent);
     this.hooks.stop(subagent.run, 'cancelled');
@@ -195,27 +242,33 @@ export class Subagents {
   }
 }
 
-function describe({ run, outcome }: Subagent): ToolOutcome {
+function statusOf({ outcome, turn, owed }: Subagent): SubagentView['status'] {
+  if (outcome !== null) return outcome.status;
+  return turn !== null && owed === 0 ? turn.status : 'running';
+}
+
+function describe(subagent: Subagent): ToolOutcome {
+  const { run, outcome, turn } = subagent;
   const handle = run.path;
-  if (outcome === null) {
-    const { steps } = run.usage;
+  const status = statusOf(subagent);
+  const usage = outcome?.usage ?? run.usage;
+  if (status === 'running') {
     return {
-      text: `subagent ${handle} is running (${steps} steps so far)`,
+      text: `subagent ${handle} is running (${usage.steps} steps so far)`,
       is_error: false,
-      structured: { handle, status: 'running', usage: run.usage },
+      structured: { handle, status, usage },
     };
   }
-  const { status, result, error } = outcome;
+  const result = outcome?.result ?? turn?.result ?? '';
   const inline = result.slice(0, INLINE_CHARACTERS);
   const cut = result.length > inline.length ? `\n[cut; the whole is agent://subagent/${handle}/result]` : '';
-  const words =
-    status === 'completed'
-      ? ''
-      : `subagent ${handle} ended as ${status}${error === null ? '' : `: ${error.message}`}\n`;
+  const error = outcome?.error ?? null;
+  const why = error === null ? '' : `: ${error.message}`;
+  const words = status === 'completed' ? '' : `subagent ${handle} ended as ${status}${why}\n`;
   return {
     text: `${words}${inline}${cut}`,
     is_error: status !== 'completed',
-    structured: { handle, status, usage: outcome.usage, has_usable_partial: outcome.hasUsablePartial },
+    structured: { handle, status, usage, has_usable_partial: outcome?.hasUsablePartial ?? result !== '' },
   };
 }
 

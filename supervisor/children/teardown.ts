@@ -8,6 +8,8 @@ import type { Unstopped } from './run.ts';
 export interface Living {
   /** Deepest first. */
   all(): readonly Child[];
+  /** Those whose group SIGKILL did not empty earlier on. */
+  unkillable(): readonly Child[];
   /** Resolves when there is none. */
   empty(): Promise<void>;
 }
@@ -62,7 +64,8 @@ async function climb(
   await Promise.race([living.empty(), bound]);
   for (const timer of timers) clearTimeout(timer);
   killEscapees();
-  return living.all().map((child) => unstopped(child));
+  const lost = living.unkillable().filter((child) => child.process.members().length > 0);
+  return [...living.all(), ...lost].map((child) => unstopped(child));
 }
 
 function unstopped(child: Child): Unstopped {

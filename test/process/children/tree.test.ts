@@ -50,7 +50,7 @@ describe('the tree of agents', () => {
     const handle = `${outcome.agentPath}.1`;
     expect(answers[0]).toMatchObject({ is_error: false, structured: { handle, status: 'running' } });
     expect(answers[1]).toMatchObject({ is_error: false, structured: { handle, status: 'running' } });
-    expect(answers[2]?.is_error).toBe(true);
+    expect(answers[2]).toMatchObject({ is_error: false, structured: { handle, status: 'running' } });
     expect(answers[3]).toMatchObject({
       is_error: true,
       text: expect.stringContaining('no subagent 0.77 of yours'),
@@ -61,6 +61,23 @@ describe('the tree of agents', () => {
       () => one.supervisor.subagents.view(handle)?.status === 'cancelled',
     );
     expect(changed).toEqual([handle, handle]);
+  });
+
+  it('an async subagent answers its task, and then each message it is sent', async () => {
+    const one = rigged();
+    const { answers } = await plays(one, [
+      ['subagent_spawn', { instruction: 'sweep', disposition: 'async' }],
+      ['until_done', { handle: '$HANDLE' }],
+      ['subagent_send', { handle: '$HANDLE', message: 'the corners too' }],
+      ['until_done', { handle: '$HANDLE' }],
+      ['subagent_spawn', { instruction: 'mop', disposition: 'detach' }],
+      ['subagent_send', { handle: '$HANDLE', message: 'in vain' }],
+    ]);
+    expect(answers[1]).toMatchObject({ text: 'did: sweep', is_error: false });
+    expect(answers[3]).toMatchObject({ text: 'heard: the corners too', is_error: false });
+    expect(answers[5]).toMatchObject({ is_error: true });
+    await eventually('everybody to end', () => one.supervisor.active === 0);
+    expect(one.messages.filter((message) => message.type === 'session.turn')).toEqual([]);
   });
 
   it('subagents of an agent that has ended are stopped, but for detached ones', async () => {
