@@ -1,6 +1,7 @@
 import { ulid } from 'ulid';
 import { AgentdError } from '../../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel, SUPERVISOR_AGENT_ID } from '../../protocol/event-line.ts';
+import { announceServing } from '../lifecycle/systemd-service.ts';
 import type { LogSink } from '../telemetry/logger.ts';
 import type { Host } from './host.ts';
 
@@ -74,7 +75,9 @@ export async function serveUntilSignal<S extends Served>(
   try {
     const served = await start();
     log.info('proc.ready', { ...ready(served), url: served.url });
+    const stopping = await announceServing(host.env, log, `serving ${served.url}`);
     log.info('proc.shutdown', { signal: await first });
+    stopping();
     await Promise.race([served.close(CLOSE_BUDGET_MS), second]);
     log.info('proc.exit', { code: 0 });
     return 0;
