@@ -86,6 +86,7 @@ async function overMcp(folder: string): Promise<void> {
   const work = new WorkClient({ peers, instance: 'bench', shard: null });
   const target = (item: string): ClaimTarget => ({
     server: 'coord',
+    style: 'tool',
     item,
     claimKey: item,
     traceparent: newTraceparent(),

@@ -34,6 +34,7 @@ export function claimTarget(
     runId,
     target: {
       server: claim.server,
+      style: claim.style,
       item: item.uri,
       claimKey: key,
       traceparent,

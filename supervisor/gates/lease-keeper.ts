@@ -15,6 +15,8 @@ import {
 /** What is claimed, and under which names. */
 export interface ClaimTarget {
   readonly server: string;
+  /** How the server grants leases: by its work.* tools, or by compare-and-set on the item itself. */
+  readonly style: 'tool' | 'resource';
   /** The item as the ledger knows it. */
   readonly item: string;
   readonly claimKey: string;

@@ -3,7 +3,7 @@ import type { ToolDescriptor } from '../../protocol/frames.ts';
 import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { CallTool } from '../children/run.ts';
 import type { Config } from '../config/config.ts';
-import type { LeaseCalls } from '../gates/lease-keeper.ts';
+import type { ClaimTarget, LeaseCalls } from '../gates/lease-keeper.ts';
 import type { Peer, PeerMessage, Peers, ResourceInfo } from '../mcp/peers.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -56,6 +56,7 @@ async function connected({
   const { PeerSet } = await import('../mcp/peer-set.ts');
   const { createToolBroker } = await import('../mcp/tool-broker.ts');
   const { WorkClient } = await import('../mcp/work-client.ts');
+  const { ResourceLeases } = await import('../mcp/resource-lease.ts');
   const { requireTools, toolsForStyle } = await import('../mcp/required-tools.ts');
   const { shard, routes } = config;
   const peers = new PeerSet({
@@ -76,7 +77,11 @@ async function connected({
     instance,
     logContent: config.observability.logContent,
   });
-  const coordinators = new Set(routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
+  const caller = { peers, instance, shard: shard.count > 1 ? `${shard.index}/${shard.count}` : null };
+  // A resource that carries its own lease is claimed where it is watched.
+  const coordinators = new Set(
+    routes.flatMap(({ claim }) => (claim === null || claim.style === 'resource' ? [] : [claim.server])),
+  );
   const sources = config.mcpServers.map(({ name }) => name).filter((name) => !coordinators.has(name));
   for (const { server, match } of config.subscriptions) {
     // What is watched on any server is watched on the sources, not where the claims are asked for.
@@ -92,11 +97,7 @@ async function connected({
       }
     },
     callTool: broker.call,
-    calls: new WorkClient({
-      peers,
-      instance,
-      shard: shard.count > 1 ? `${shard.index}/${shard.count}` : null,
-    }),
+    calls: byStyle({ tool: new WorkClient(caller), resource: new ResourceLeases({ ...caller, clock }) }),
     tools: () => peers.tools(),
     describe: async (server, uri) => {
       const peer = peers.get(server);
@@ -128,6 +129,16 @@ async function readFrom(
   if (peer === undefined) throw unknownServer(server);
   const { text, mimeType } = await peer.readResource(uri, { timeoutMs: DESCRIBE_MS });
   return { text, mimeType };
+}
+
+/** Leases of both styles behind one port: each claim says which it is of. */
+function byStyle(calls: Readonly<Record<ClaimTarget['style'], LeaseCalls>>): LeaseCalls {
+  return {
+    claim: (target, ms) => calls[target.style].claim(target, ms),
+    renew: (target, leaseId, ms) => calls[target.style].renew(target, leaseId, ms),
+    ack: (target, leaseId, result, ms) => calls[target.style].ack(target, leaseId, result, ms),
+    release: (target, leaseId, reason, ms) => calls[target.style].release(target, leaseId, reason, ms),
+  };
 }
 
 const NOT_CONNECTED = { kind: 'failed', error: 'no MCP server is configured' } as const;

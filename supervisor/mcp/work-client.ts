@@ -143,7 +143,7 @@ export class WorkClient implements LeaseCalls {
 }
 
 /** The structured content, or else the text read as JSON, for servers that only send text. */
-function payload(result: CallResult): unknown {
+export function payload(result: CallResult): unknown {
   if (result.structured !== undefined) return result.structured;
   try {
     return JSON.parse(result.text);

@@ -12,6 +12,7 @@ const { fixture, harness } = mcpServers();
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const TARGET: ClaimTarget = {
   server: 'ledger',
+  style: 'tool',
   item: 'inbox://docs/a b.txt',
   claimKey: '0123456789ABCDEFGHJKMNPQRS',
   traceparent: TRACE,
