@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
-import { AgentdError, errorMessage } from '../../protocol/errors.ts';
+import { AgentdError } from '../../protocol/errors.ts';
 import type { ModelBlock } from '../../protocol/frames.ts';
+import { trustedContext } from './authorities.ts';
 import { type Endpoint, resolveEndpoint } from './endpoint.ts';
 import { afterFailure, beginCall, type FailoverState, initialFailover } from './failover.ts';
 import { RequestFailure, statusFailure, transportFailure } from './http-failure.ts';
@@ -28,24 +28,15 @@ export interface HttpModelOptions {
 export async function connectHttpModel(options: HttpModelOptions): Promise<HttpModel> {
   const { Agent, request } = await import('undici');
   const { block } = options;
-  let ca: Buffer | undefined;
-  if (block.tls_ca !== undefined) {
-    try {
-      ca = readFileSync(block.tls_ca);
-    } catch (error) {
-      throw new AgentdError(
-        'INTELLIGENCE_UNREACHABLE',
-        `cannot read the certificate authorities of the model endpoint from ${block.tls_ca}: ${errorMessage(error)}`,
-        { cause: error, remedy: 'Check the path given with --tls-ca.' },
-      );
-    }
-  }
-  const { rootCertificates } = ca === undefined ? { rootCertificates: [] } : await import('node:tls');
+  // A file that was named is checked whatever the endpoints speak.
+  const speaksTls = block.endpoints.some(({ url }) => url.startsWith('https:'));
+  const secureContext =
+    speaksTls || block.tls_ca !== undefined ? await trustedContext(block.tls_ca, process.env) : null;
   const dispatcher = new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
     connect: {
       timeout: Math.min(CONNECT_TIMEOUT_MS, block.timeout_ms),
-      ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
+      ...(secureContext === null ? {} : { secureContext }),
     },
     // The whole request has one limit of its own, below.
     headersTimeout: 0,

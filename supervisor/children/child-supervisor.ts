@@ -4,7 +4,7 @@ import type { AgentRun, RunEnd } from './agent-run.ts';
 import { type Cgroups, openCgroups } from './cgroup.ts';
 import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
-import { childEnvironment } from './environment.ts';
+import { agentEnvironment } from './environment.ts';
 import type { TurnParams } from './frame-intake.ts';
 import { killLeftovers } from './leftovers.ts';
 import type { Health } from './liveness.ts';
@@ -47,7 +47,7 @@ export class ChildSupervisor implements Children {
     this.timings = { ...DEFAULT_TIMINGS, noProgressMs: options.limits.noProgressMs, ...options.timings };
     const { cgroup } = options;
     this.cgroups = cgroup === undefined || cgroup === null ? null : openCgroups(cgroup, options.log);
-    this.env = childEnvironment(options.env);
+    this.env = agentEnvironment(options.env);
     this.book = new RunBook(options, {
       place: (run) => this.place(run),
       stop: (entry, cause) => this.stopEntry(entry, cause),

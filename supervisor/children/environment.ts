@@ -1,3 +1,5 @@
+import { EXTRA_AUTHORITIES_VARIABLE } from '../../protocol/child-environment.ts';
+
 /** What a child may inherit: enough to run Node and reach a model, and no secret (invariant 9). */
 const INHERITED = [
   'PATH',
@@ -27,4 +29,14 @@ export function childEnvironment(env: NodeJS.ProcessEnv): Record<string, string>
     kept[name] = value;
   }
   return kept;
+}
+
+/**
+ * The environment of an agent's child. Node parses every certificate of NODE_EXTRA_CA_CERTS, and its
+ * own, before it runs a line: twice the time of a whole start. So a child is given the path under
+ * another name and reads the file with its first connection over TLS, if it makes one.
+ */
+export function agentEnvironment(env: NodeJS.ProcessEnv): Record<string, string> {
+  const { NODE_EXTRA_CA_CERTS: authorities, ...kept } = childEnvironment(env);
+  return authorities === undefined ? kept : { ...kept, [EXTRA_AUTHORITIES_VARIABLE]: authorities };
 }

@@ -190,6 +190,27 @@ describe('a real child and a real model endpoint', () => {
     expect(modelCalls(wary)).toMatchObject([{ ok: false, reason: 'unreachable' }]);
   });
 
+  test('the extra authorities of the environment are trusted too, and ignored when they cannot be read', async () => {
+    const file = (name: string): string =>
+      fileURLToPath(new URL(`../../fixtures/surface/${name}`, import.meta.url));
+    const tls = {
+      cert: readFileSync(file('server.cert.pem')),
+      key: readFileSync(file('server.key.pem')),
+    };
+    const server = await startModelServer([{ kind: 'answer', text: 'over TLS' }], tls);
+    servers.push(server);
+    const env = (path: string): NodeJS.ProcessEnv => ({
+      PATH: process.env.PATH ?? '',
+      AGENTD_EXTRA_CA_CERTS: path,
+    });
+    const trusting = startRun([server.origin], { driver: { env: env(file('authority.cert.pem')) } });
+    expect(await trusting.result()).toMatchObject({ status: 'completed', result: 'over TLS' });
+    const wary = startRun([server.origin], { driver: { env: env('/no/such/extra.pem') } });
+    expect(await wary.result()).toMatchObject({ status: 'crashed', intelligence_failed: true });
+    await wary.exited;
+    expect(wary.stderr).toContain('/no/such/extra.pem');
+  });
+
   test('an authority file that is not there is named', async () => {
     const server = await serve({ kind: 'answer', text: 'x' });
     const result = await startRun([server.origin], { model: { tls_ca: '/no/such/ca.pem' } }).result();

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { describeEnd, isOverdue } from '../../../supervisor/children/child-end.ts';
 import { planDrain } from '../../../supervisor/children/drain-plan.ts';
-import { childEnvironment } from '../../../supervisor/children/environment.ts';
+import { agentEnvironment, childEnvironment } from '../../../supervisor/children/environment.ts';
 import { DEFAULT_LADDER_TIMINGS } from '../../../supervisor/children/kill-ladder.ts';
 import { LineSplitter } from '../../../supervisor/children/line-splitter.ts';
 import { planSpawns } from '../../../supervisor/children/pool-plan.ts';
@@ -110,6 +110,13 @@ describe('the environment of a child', () => {
       NO_PROXY: 'localhost',
     });
     expect(env).toEqual({ PATH: '/bin', TZ: 'UTC', NO_PROXY: 'localhost' });
+  });
+
+  it('names further certificate authorities so that Node does not parse them at every start', () => {
+    const given = { PATH: '/bin', NODE_EXTRA_CA_CERTS: '/etc/ca.pem' };
+    expect(childEnvironment(given)).toEqual(given);
+    expect(agentEnvironment(given)).toEqual({ PATH: '/bin', AGENTD_EXTRA_CA_CERTS: '/etc/ca.pem' });
+    expect(agentEnvironment({ PATH: '/bin' })).toEqual({ PATH: '/bin' });
   });
 });
 
