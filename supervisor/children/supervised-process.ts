@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { execa } from 'execa';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
@@ -87,7 +88,8 @@ export class SupervisedProcess {
       this.finish = resolve;
     });
     this.serial = openSerial();
-    const subprocess = start(command, options, this.serial);
+    const started = start(command, options, this.serial);
+    const subprocess = typeof started === 'string' ? null : started;
     // Pipes are absent when the process ran out of file descriptors.
     this.stdin = subprocess?.stdin ?? new PassThrough();
     this.stdout = subprocess?.stdout ?? closedPipe();
@@ -214,11 +216,31 @@ export class SupervisedProcess {
   }
 }
 
-/** Null when there is no such program: the wrapper would only hide that behind an exit code. */
+/** What a spawn opens at once: both ends of three pipes and of the one that reports a failed exec. */
+const SPAWN_DESCRIPTORS = 8;
+
+/**
+ * Whether a spawn would run out of file descriptors. Asked first, because a spawn that does so half
+ * way leaves a process object that nobody can listen to, and whose error nobody can catch.
+ */
+function descriptorsLeft(): boolean {
+  const opened: number[] = [];
+  try {
+    while (opened.length < SPAWN_DESCRIPTORS) opened.push(openSync('/dev/null', 'r'));
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
+
+/** Starts it, or says why not. The wrapper would hide a missing program behind an exit code. */
 function start(command: readonly [string, ...string[]], options: SupervisedOptions, serial: number) {
   const [name, ...args] = command;
   const program = findProgram(name, options.env.PATH, options.cwd);
-  if (program === null) return null;
+  if (program === null) return 'no such program, or it may not be run';
+  if (!descriptorsLeft()) return 'too many open files (EMFILE)';
   const [wrapper, ...words] = parentDeathPrefix();
   const [file, rest] = wrapper === undefined ? [program, args] : [wrapper, [...words, program, ...args]];
   return execa(file, rest, {

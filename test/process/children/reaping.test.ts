@@ -15,6 +15,20 @@ const UNSHARE = ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child'] a
 /** Whether this user may make a pid namespace, as the tests as PID 1 need. */
 const mayUnshare = spawnSync(UNSHARE[0], [...UNSHARE.slice(1), 'true']).status === 0;
 
+/** Root is bound by no limit on processes, so a process that is to feel one runs as somebody else. */
+const DROP = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups', '--'] : [];
+/** Whether that somebody may read this checkout and limit itself. */
+const mayDrop = ['test -r "$0"', 'command -v prlimit'].every(
+  (check) =>
+    spawnSync([...DROP, 'sh'][0] ?? 'sh', [
+      ...DROP.slice(1),
+      ...(DROP.length > 0 ? ['sh'] : []),
+      '-c',
+      check,
+      SCRIPT,
+    ]).status === 0,
+);
+
 describe('reaping', () => {
   let started: ChildProcess[] = [];
   const start = (words: readonly string[]): ChildProcess => {
@@ -86,6 +100,22 @@ describe('reaping', () => {
     const seen = await report(child);
     expect(seen).toMatchObject({ children: 0, zombies: 0, active: 0 });
     expectFlat(seen);
+  });
+
+  it('a supervisor that runs out of file descriptors fails the runs it cannot start, and goes on', async () => {
+    const child = start(['sh', '-c', `ulimit -n 256; exec "$@"`, 'sh', ...NODE, 'obliging', 'exhaust']);
+    expect(await report(child)).toEqual({
+      causes: ['completed', 'spawn_failed', 'spawn_failed', 'completed'],
+    });
+  });
+
+  it.skipIf(!mayDrop)('a supervisor that may start no process fails its runs, and goes on', async () => {
+    const child = start([...DROP, ...NODE, 'obliging', 'no-processes']);
+    expect(await report(child)).toEqual({
+      first: 'completed',
+      cause: 'spawn_failed',
+      message: expect.stringContaining('EAGAIN'),
+    });
   });
 
   function expectFlat(seen: Record<string, unknown>): void {

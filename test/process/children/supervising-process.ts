@@ -2,7 +2,8 @@
  * A process that does nothing but supervise: what the tests of reaping kill, or run as PID 1.
  * Arguments: fixture, runs, instruction. Prints one JSON line a report on stdout.
  */
-import { readdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, readdirSync } from 'node:fs';
 import { childrenOfSelf, readStat } from '../../../supervisor/children/proc.ts';
 import { fixture, rig, spec } from './harness.ts';
 
@@ -15,7 +16,31 @@ const command = name.startsWith('/') ? ([name] as const) : fixture(name);
 const { supervisor, run, begin, lines } = rig(command);
 await supervisor.start();
 
-if (count === 'hold') {
+if (count === 'exhaust') {
+  // With no descriptor left at all, with a few left, and with enough again.
+  const first = await run(spec({ instruction }));
+  const opened: number[] = [];
+  try {
+    for (;;) opened.push(openSync('/dev/null', 'r'));
+  } catch {
+    // Full.
+  }
+  const none = await run(spec({ instruction }));
+  for (const descriptor of opened.splice(0, 4)) closeSync(descriptor);
+  const few = await run(spec({ instruction }));
+  for (const descriptor of opened) closeSync(descriptor);
+  const enough = await run(spec({ instruction }));
+  say({ causes: [first, none, few, enough].map((outcome) => outcome.cause ?? outcome.status) });
+  await supervisor.drain(5_000);
+  process.exit(0);
+} else if (count === 'no-processes') {
+  const first = await run(spec({ instruction }));
+  execFileSync('prlimit', ['--pid', String(process.pid), '--nproc=1:']);
+  const refused = await run(spec({ instruction }));
+  say({ first: first.status, cause: refused.cause, message: refused.error?.message });
+  await supervisor.drain(5_000);
+  process.exit(0);
+} else if (count === 'hold') {
   const { pid } = await begin(spec({ instruction }));
   const report = setInterval(() => {
     const line = lines.find((one) => one.event === 'loop.start');
