@@ -42,6 +42,16 @@ export const ERRORS = {
     summary: 'The flag belongs to the contract but this build does not implement it yet.',
     remedy: 'Remove the flag, or use a build whose `--capabilities` lists it.',
   },
+  NO_FREE_SLOT: {
+    kind: 'retry',
+    summary: 'The instance cannot take an item now: every slot is taken, or it takes no new work.',
+    remedy: 'Read agent://capacity, and assign the item to an instance with free slots.',
+  },
+  ITEM_UNROUTED: {
+    kind: 'permanent',
+    summary: 'No route of this instance matches the item.',
+    remedy: 'Assign it to an instance with a route for it; agent://inventory lists the routes.',
+  },
   FRAME_TOO_LARGE: {
     kind: 'permanent',
     summary: 'A control frame exceeds the size cap.',

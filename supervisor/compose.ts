@@ -6,8 +6,10 @@ import { AGENT_VERSION } from '../protocol/versions.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
 import { FinalReport } from './lifecycle/final-report.ts';
+import { openService } from './lifecycle/systemd-service.ts';
 import { buildParts, type Parts } from './parts.ts';
 import { systemClock } from './reactor/clock.ts';
+import { EventRing } from './telemetry/event-ring.ts';
 import { createLog, type LogSink } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics-exporter.ts';
 import { adoptTraceparent, traceIdOf } from './telemetry/trace.ts';
@@ -34,11 +36,13 @@ export async function runSupervisor(
   const metrics = createMetrics();
   const runId = config.runId ?? ulid();
   const traceparent = adoptTraceparent(config.traceparent);
+  const ring = new EventRing(observability.eventsRing);
   const log: LogSink = createLog({
     level: observability.logLevel,
     format: observability.logFormat,
     identity: { runId, agentId: SUPERVISOR_AGENT_ID, agentPath: '0', comp: 'supervisor', pid: process.pid },
     onDropped: (count) => metrics.add('agent_log_lines_dropped_total', {}, count),
+    ...(config.serve === null ? {} : { onLine: (line) => ring.append(line) }),
     env: host.env,
   });
   metrics.set('agent_up', 1);
@@ -47,12 +51,15 @@ export async function runSupervisor(
   for (const warning of warnings) log.warn('config.warn', { msg: warning });
 
   const report = new FinalReport(config, { runId, traceId: traceIdOf(traceparent) }, systemClock, log);
+  const service = await openService(host.env, systemClock, log);
   const parts = await buildParts({
     config,
     host,
     log,
     metrics: report.counting(metrics),
+    observed: service.over,
     runId,
+    ring,
     traceparent,
     finished: (outcome) => {
       report.take(outcome);
@@ -60,6 +67,11 @@ export async function runSupervisor(
       if (config.mode !== 'reactive' && outcome.result !== '') host.stdout.write(`${outcome.result}\n`);
     },
   });
+  service.observe(() => ({
+    running: parts.children.active,
+    backlog: parts.supervisor.figures().pending,
+    drainLeftMs: parts.drain.remaining(systemClock.now()),
+  }));
   const stopSignals = host.onSignal((signal) => parts.post({ type: 'signal', signal }));
   const tick = setInterval(() => parts.post({ type: 'tick' }), TICK_MS);
   try {
@@ -81,6 +93,7 @@ export async function runSupervisor(
     clearInterval(tick);
     stopSignals();
     parts.timers.clearAll();
+    service.close();
   }
 }
 
@@ -100,6 +113,7 @@ async function live(
       mode: config.mode,
       instance: config.identity.instance,
       ...(config.shard.count > 1 ? { shard: `${config.shard.index}/${config.shard.count}` } : {}),
+      ...(parts.management === null ? {} : { management_url: parts.management }),
       ...(parts.health.url === null ? {} : { metrics_url: parts.health.url }),
     });
     await parts.startTriggers();

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ulid } from 'ulid';
 import { ChildSupervisor } from './children/child-supervisor.ts';
+import { ruleOfTwo } from './children/rule-of-two.ts';
 import type { RunOutcome } from './children/run.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
@@ -12,7 +13,7 @@ import { Drain } from './lifecycle/drain.ts';
 import { releaseBudget } from './lifecycle/drain-machine.ts';
 import { Governed } from './lifecycle/governed.ts';
 import { processInstance } from './lifecycle/instance.ts';
-import { readinessOf } from './lifecycle/readiness.ts';
+import type { Management } from './lifecycle/manage.ts';
 import { RootRuns } from './lifecycle/root-runs.ts';
 import { RunFactory } from './lifecycle/run-factory.ts';
 import { TokenBudget } from './lifecycle/token-budget.ts';
@@ -24,8 +25,10 @@ import { Timers } from './reactor/timers.ts';
 import { Intake } from './routing/intake.ts';
 import { Reactions } from './routing/reactions.ts';
 import { Sessions } from './routing/sessions.ts';
+import { ShardLookup } from './routing/shard-lookup.ts';
 import { type Health, startHealth } from './surface/health.ts';
 import { publishCgroupMemory } from './telemetry/cgroup-memory.ts';
+import type { EventRing } from './telemetry/event-ring.ts';
 import type { LogSink } from './telemetry/logger.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 import { childTraceparent, newTraceparent } from './telemetry/trace.ts';
@@ -33,6 +36,8 @@ import { childTraceparent, newTraceparent } from './telemetry/trace.ts';
 /** Everything one supervisor is made of, wired up. */
 export interface Parts {
   readonly supervisor: Supervisor;
+  /** URL of the management surface, or null. */
+  readonly management: string | null;
   readonly children: ChildSupervisor;
   readonly drain: Drain;
   readonly health: Health;
@@ -50,8 +55,12 @@ export interface PartsInput {
   readonly host: Host;
   readonly log: LogSink;
   readonly metrics: Metrics;
+  /** Lets the service manager see what the health thread is told. */
+  readonly observed: (health: Health) => Health;
   /** The run id of this process, and of its first root run. */
   readonly runId: string;
+  /** The latest log lines, for `agent://events`. */
+  readonly ring: EventRing;
   /** The trace this process belongs to. */
   readonly traceparent: string;
   /** A finished root run, for its result and report. */
@@ -85,20 +94,23 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
   );
   const post = (event: SupervisorEvent): void => reactor.post(event);
 
-  const health = await startHealth({
+  const render = (): Promise<string> => {
+    supervisor.publishGauges();
+    publishCgroupMemory(metrics);
+    return metrics.render();
+  };
+  const healthThread = await startHealth({
     metricsAddr: config.observability.metricsAddr,
     healthFile: config.observability.healthFile,
-    renderMetrics: () => {
-      supervisor.publishGauges();
-      publishCgroupMemory(metrics);
-      return metrics.render();
-    },
+    renderMetrics: render,
     onStall: () => metrics.add('agent_reactor_stalls_total'),
     log,
   });
+  const health = input.observed(healthThread);
   const intelligence = new Intelligence(config, clock, log, metrics, () => supervisor.publishReadiness());
   const links = await connections({ config, clock, log, metrics, instance, emit: post });
 
+  const tags = new Map(config.mcpServers.map((server) => [server.name, server.tags]));
   const children = new ChildSupervisor({
     clock,
     log,
@@ -116,11 +128,23 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     },
     emit: post,
     random,
+    forbidden: (tools) =>
+      config.allowTrifecta ? null : ruleOfTwo(tools, (server) => tags.get(server) ?? []),
+    subagentChanged: (handle) => management?.subagentChanged(handle),
   });
   children.setWarmTarget(config.limits.warmChildren);
 
   const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
-  const intake = new Intake(config, log, metrics, () => supervisor.watched);
+  const looks = new ShardLookup({
+    clock,
+    timers,
+    describe: links.describe,
+    found: (looked) => post({ type: 'shard.looked', ...looked }),
+    log,
+    metrics,
+    random,
+  });
+  const intake = new Intake(config, log, metrics, () => supervisor.watched, looks);
   const factory = new RunFactory(config, links.tools);
   // A root run continues the trace we were started in; each reaction begins one of its own.
   const rootTrace = (): string => childTraceparent(input.traceparent);
@@ -212,16 +236,48 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     budget,
     post,
     intelligence,
-    runEnded: links.forget,
-    readiness: (facts) => {
-      const readiness = readinessOf({ ...facts, intelligenceAllDown: intelligence.allDown });
-      metrics.set('agent_ready', readiness.ready ? 1 : 0);
+    runEnded: (outcome) => {
+      links.forget(outcome.runId);
+      management?.runEnded(outcome);
+    },
+    ticked: () => management?.stateChanged(),
+    publish: (readiness) => {
       health.setReadiness(readiness);
+      management?.stateChanged();
     },
   });
 
+  let management: Management | null = null;
+  if (config.serve !== null) {
+    const { manage } = await import('./lifecycle/manage.ts');
+    management = await manage({
+      serve: config.serve,
+      log,
+      env: host.env,
+      metricsUrl: health.url,
+      config,
+      runId: input.runId,
+      startedAt: clock.wall(),
+      supervisor,
+      children,
+      intake,
+      reactions,
+      sessions,
+      intelligence,
+      links,
+      factory,
+      metrics,
+      render,
+      ring: input.ring,
+      post,
+      newRunId: ulid,
+      traceparent: newTraceparent,
+    });
+  }
+
   return {
     supervisor,
+    management: management?.url ?? null,
     children,
     drain,
     health,
@@ -242,7 +298,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       }
     },
     close: async (budgetMs) => {
-      await Promise.all([links.close(budgetMs), health.close(budgetMs)]);
+      await Promise.all([links.close(budgetMs), health.close(budgetMs), management?.close(budgetMs)]);
     },
   };
 }

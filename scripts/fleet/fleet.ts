@@ -20,6 +20,7 @@ export interface FleetOptions {
 export class Fleet {
   readonly supervisors: AgentdProcess[] = [];
   readonly metricsUrls: (string | undefined)[] = [];
+  readonly managementUrls: (string | undefined)[] = [];
   private readonly listeners = new Set<(supervisor: number, line: Line) => void>();
 
   private constructor(
@@ -79,6 +80,7 @@ export class Fleet {
     });
     const ready = await process.line('proc.ready', (line) => line.event === 'proc.ready');
     this.metricsUrls[index] = typeof ready.metrics_url === 'string' ? ready.metrics_url : undefined;
+    this.managementUrls[index] = typeof ready.management_url === 'string' ? ready.management_url : undefined;
     return process;
   }
 

@@ -8,7 +8,7 @@ import type { TreePath } from './tree.ts';
 export const IMPLEMENTED = {
   standby: false,
   watch_config: false,
-  management: false,
+  management: true,
   claim_resource: false,
   shard_key: false,
   cgroup: false,

@@ -1,5 +1,6 @@
 import picomatch from 'picomatch';
 import type { RunLimits, ToolDescriptor } from '../../protocol/frames.ts';
+import type { ArgumentsOf } from '../../protocol/management.ts';
 import type { RunSpec } from '../children/run.ts';
 import type { Config, RouteConfig } from '../config/config.ts';
 
@@ -32,6 +33,23 @@ export class RunFactory {
       outputContract,
       traceparent,
       route: null,
+    };
+  }
+
+  /** A run an operator asked for. */
+  operator(request: ArgumentsOf<'subagent.spawn'>, runId: string, traceparent: string): RunSpec {
+    const limits = this.limits();
+    const within = request.tools === undefined ? null : picomatch([...request.tools]);
+    return {
+      ...this.root(runId, traceparent),
+      instruction: request.instruction,
+      tools: this.scope(null).filter(({ name }) => within?.(name) ?? true),
+      limits: {
+        ...limits,
+        deadline_ms: Math.min(limits.deadline_ms, request.deadline_ms ?? limits.deadline_ms),
+      },
+      outputContract: request.output_contract ?? null,
+      route: 'operator',
     };
   }
 

@@ -24,8 +24,19 @@ export type SupervisorEvent =
       readonly since: number;
       readonly info: ResourceInfo | null | 'failed';
     }
+  /** A resource has been looked at, for a shard key in its metadata. */
+  | {
+      readonly type: 'shard.looked';
+      readonly server: string;
+      readonly uri: string;
+      readonly cause: string;
+      readonly at: number;
+      readonly info: ResourceInfo | null;
+    }
   | { readonly type: 'drain.request'; readonly cause: string; readonly budgetMs?: number }
   | { readonly type: 'drain.step_done'; readonly step: DrainStep }
+  /** A command of an operator, carried out between two events. */
+  | { readonly type: 'operator'; readonly act: () => void }
   | PeerMessage
   | LeaseMessage
   | RunMessage;

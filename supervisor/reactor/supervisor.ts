@@ -5,6 +5,7 @@ import { capacityOf } from '../gates/admission-gate.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { Drain } from '../lifecycle/drain.ts';
+import { type Readiness, readinessOf } from '../lifecycle/readiness.ts';
 import type { RootRuns } from '../lifecycle/root-runs.ts';
 import type { TokenBudget } from '../lifecycle/token-budget.ts';
 import type { Intake } from '../routing/intake.ts';
@@ -33,18 +34,11 @@ export interface SupervisorParts {
   readonly intelligence: Intelligence;
   readonly post: (event: SupervisorEvent) => void;
   /** A run is over: what was kept for it elsewhere may go. */
-  readonly runEnded: (runId: string) => void;
-  /** Tells the health thread; `reasons` is empty when ready. */
-  readonly readiness: (state: ReadinessFacts) => void;
-}
-
-/** Facts readiness is decided from. */
-export interface ReadinessFacts {
-  readonly phase: 'starting' | 'running' | 'draining';
-  readonly paused: boolean;
-  readonly lameDuck: boolean;
-  /** Servers with a subscription that is not in force. */
-  readonly deaf: readonly string[];
+  readonly runEnded: (outcome: RunOutcome) => void;
+  /** The idle tick. */
+  readonly ticked: () => void;
+  /** Tells the health thread. */
+  readonly publish: (readiness: Readiness) => void;
 }
 
 /** The one owner of the supervisor's state: takes every event to its end, in order. */
@@ -67,6 +61,46 @@ export class Supervisor {
       lameDuck: this.lameDuck,
       budgetRemaining: this.parts.budget.remaining,
     };
+  }
+
+  /** Generation of the configuration in force. */
+  readonly generation: number = 1;
+
+  /** How the instance stands, for operators. */
+  get standing(): {
+    readonly phase: 'starting' | 'running' | 'draining';
+    readonly paused: boolean;
+    readonly lame_duck: boolean;
+    readonly draining: boolean;
+  } {
+    const { draining } = this;
+    const phase = draining ? 'draining' : this.started ? 'running' : 'starting';
+    return { phase, paused: this.paused, lame_duck: this.lameDuck, draining };
+  }
+
+  get readiness(): Readiness {
+    return readinessOf({
+      phase: this.standing.phase,
+      paused: this.paused,
+      lameDuck: this.lameDuck,
+      intelligenceAllDown: this.parts.intelligence.allDown,
+      deaf: [...this.deaf],
+    });
+  }
+
+  /** Running work stops at its next turn boundary and waits; nothing new starts. */
+  setPaused(on: boolean): void {
+    if (this.paused === on) return;
+    this.paused = on;
+    if (on) this.parts.children.pause(null);
+    else this.parts.children.resume(null);
+    this.publishReadiness();
+  }
+
+  /** Takes no new work but finishes what runs, and is not ready. */
+  setLameDuck(on: boolean): void {
+    this.lameDuck = on;
+    this.publishReadiness();
   }
 
   /** Distinct URIs watched on all servers. */
@@ -115,6 +149,10 @@ export class Supervisor {
         return;
       case 'tick':
         this.publishGauges();
+        parts.ticked();
+        return;
+      case 'operator':
+        event.act();
         return;
       case 'pump':
         return;
@@ -130,6 +168,9 @@ export class Supervisor {
         return;
       case 'described':
         parts.reactions.onDescribed(event);
+        return;
+      case 'shard.looked':
+        if (!this.draining) parts.intake.placed(event, parts.clock.now());
         return;
       case 'resource.updated':
         this.heard(event.server, event.uri, event.cause, event.at);
@@ -209,34 +250,45 @@ export class Supervisor {
     parts.budget.record(outcome.usage);
     parts.metrics.add('agent_runs_total', { status: outcome.status });
     parts.metrics.observe('agent_run_duration_ms', outcome.durationMs, { status: outcome.status });
-    parts.runEnded(outcome.runId);
+    parts.runEnded(outcome);
     if (parts.reactions.owns(outcome.runId)) parts.reactions.onRunSettled(outcome);
     else if (parts.sessions.owns(outcome.runId)) parts.sessions.onSettled(outcome, this.draining);
     else if (parts.rootRuns.owns(outcome.runId)) parts.rootRuns.onSettled(outcome);
   }
 
   publishReadiness(): void {
-    const { metrics, readiness } = this.parts;
+    const { metrics, publish } = this.parts;
+    const { readiness } = this;
     metrics.set('agent_paused', this.paused ? 1 : 0);
     metrics.set('agent_lame_duck', this.lameDuck ? 1 : 0);
-    readiness({
-      phase: this.draining ? 'draining' : this.started ? 'running' : 'starting',
-      paused: this.paused,
-      lameDuck: this.lameDuck,
-      deaf: [...this.deaf],
-    });
+    metrics.set('agent_ready', readiness.ready ? 1 : 0);
+    publish(readiness);
+  }
+
+  /** Events that wait. */
+  get backlog(): number {
+    return this.figures().pending;
+  }
+
+  /** How much waits and runs. */
+  figures(): { pending: number; pendingClaims: number; inflight: number; capacity: number } {
+    const { intake, reactions, rootRuns, config } = this.parts;
+    const { claiming } = reactions;
+    return {
+      pending: intake.waiting + claiming + rootRuns.waiting,
+      pendingClaims: claiming,
+      inflight: intake.inflight - claiming,
+      capacity: capacityOf(
+        intake.lanes.map((lane) => lane.route.config.maxInflight),
+        config.limits.maxTotalSubagents,
+      ),
+    };
   }
 
   /** Sets the gauges that describe this moment. On each tick, and before each scrape. */
   publishGauges(): void {
-    const { metrics, intake, reactions, rootRuns, config, clock, budget, children } = this.parts;
-    const { claiming } = reactions;
-    const inflight = intake.inflight - claiming;
-    const pending = intake.waiting + claiming + rootRuns.waiting;
-    const capacity = capacityOf(
-      intake.lanes.map((lane) => lane.route.config.maxInflight),
-      config.limits.maxTotalSubagents,
-    );
+    const { metrics, intake, clock, budget, children } = this.parts;
+    const { pending, inflight, capacity } = this.figures();
     this.parts.intelligence.publish();
     metrics.set('agent_pending_events', pending);
     metrics.set('agent_inflight_reactions', inflight);

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { compileShardKey, inShard, type ShardKey } from '../gates/shard-gate.ts';
+import type { ResourceInfo } from '../mcp/peers.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { RouteQueue } from './route-queue.ts';
@@ -21,6 +22,14 @@ export interface Heard {
   readonly at: number;
 }
 
+/** Finds out what a shard key needs to know of a resource; the answer comes back to `placed`. */
+export interface ShardLooks {
+  look(heard: Heard): void;
+  readonly waiting: number;
+  /** When the oldest waiting update was heard, monotonic ms. */
+  oldest(): number | null;
+}
+
 /** Smallest default queue cap, whatever is watched. */
 const SMALLEST_CAP = 16;
 
@@ -39,6 +48,7 @@ export class Intake {
     private readonly log: Log,
     private readonly metrics: Metrics,
     watched: () => number,
+    private readonly looks: ShardLooks | null = null,
   ) {
     this.router = new Router(config.routes);
     this.lanes = this.router.routes.map((route) => {
@@ -69,8 +79,28 @@ export class Intake {
       log.debug('event.unrouted', { server, uri });
       return null;
     }
+    if (
+      this.looks !== null &&
+      this.config.shard.count > 1 &&
+      lane.route.config.shardKey.kind === 'metadata'
+    ) {
+      this.looks.look(heard);
+      return null;
+    }
+    return this.place(lane, heard, null, now);
+  }
+
+  /** The resource of an update whose shard depends on it has been looked at. */
+  placed(looked: Heard & { readonly info: ResourceInfo | null }, now: number): Lane | null {
+    const lane = this.laneOf(looked.server, looked.uri);
+    return lane === null ? null : this.place(lane, looked, looked.info, now);
+  }
+
+  private place(lane: Lane, heard: Heard, info: ResourceInfo | null, now: number): Lane | null {
+    const { log, metrics } = this;
+    const { server, uri } = heard;
     const { index, count } = this.config.shard;
-    if (!inShard(lane.shardKey(uri, null), index, count)) {
+    if (!inShard(lane.shardKey(uri, info), index, count)) {
       metrics.add('agent_shard_skipped_total');
       log.debug('shard.skipped', { server, uri, route: lane.route.config.name });
       return null;
@@ -89,9 +119,15 @@ export class Intake {
     return lane;
   }
 
-  /** Events that wait on any lane. */
+  /** The lane of an item, whatever its shard; null when no route matches. */
+  laneOf(server: string, uri: string): Lane | null {
+    const route = this.router.find(server, uri);
+    return (route === null ? undefined : this.byRoute.get(route)) ?? null;
+  }
+
+  /** Events that wait on any lane, or for their shard to be known. */
   get waiting(): number {
-    return this.lanes.reduce((sum, lane) => sum + lane.queue.waiting, 0);
+    return this.lanes.reduce((sum, lane) => sum + lane.queue.waiting, this.looks?.waiting ?? 0);
   }
 
   /** Reactions being claimed, running or settling on any lane. */
@@ -101,7 +137,7 @@ export class Intake {
 
   /** Age of the oldest waiting event, ms. */
   lag(now: number): number {
-    let lag = 0;
+    let lag = Math.max(0, now - (this.looks?.oldest() ?? now));
     for (const lane of this.lanes) lag = Math.max(lag, now - (lane.queue.oldest() ?? now));
     return lag;
   }

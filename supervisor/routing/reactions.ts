@@ -1,6 +1,6 @@
 import { HELD_BY_ACKED, HELD_BY_DEAD_LETTER } from '../../protocol/work-tools.ts';
 import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
-import { admit } from '../gates/admission-gate.ts';
+import { type Admission, admit } from '../gates/admission-gate.ts';
 import { claimTarget, needsResourceInfo } from '../gates/claim-target.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { LeaseEnd } from '../gates/lease-machine.ts';
@@ -10,7 +10,7 @@ import type { SupervisorEvent } from '../reactor/event.ts';
 import type { Timers } from '../reactor/timers.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type Lane, splitDeliveryKey } from './intake.ts';
+import { deliveryKey, type Lane, splitDeliveryKey } from './intake.ts';
 
 /** One reaction between its queue and its end: described → claimed → run → settled. */
 interface Reaction {
@@ -98,23 +98,41 @@ export class Reactions {
     }
   }
 
+  /**
+   * Takes an item now, whatever its shard, if it may start now; false when it may not or is being
+   * worked on. On a claim route it is claimed like any other.
+   */
+  assign(lane: Lane, server: string, uri: string): boolean {
+    const { deps } = this;
+    const key = deliveryKey(server, uri);
+    const now = deps.clock.now();
+    if (lane.queue.stateOf(key) === 'delivering' || this.admission(lane).kind === 'wait') return false;
+    lane.queue.take(key, now);
+    this.begin(lane, key, now);
+    return true;
+  }
+
   /** Starts the oldest waiting update of a lane; false when nothing waits or it may not start. */
   private startOne(lane: Lane): boolean {
     const { deps } = this;
     const now = deps.clock.now();
     const next = lane.queue.next(now);
     if (next === null) return false;
-    const admission = admit({
+    if (this.admission(lane).kind === 'wait') return false;
+    lane.queue.begin(next.uri);
+    this.begin(lane, next.uri, next.since);
+    return true;
+  }
+
+  private admission(lane: Lane): Admission {
+    const { deps } = this;
+    return admit({
       ...deps.gate(),
       routeInflight: lane.queue.inflight,
       routeMaxInflight: lane.route.config.maxInflight,
       active: deps.children.active + this.claiming,
       maxTotal: deps.maxTotal,
     });
-    if (admission.kind === 'wait') return false;
-    lane.queue.begin(next.uri);
-    this.begin(lane, next.uri, next.since);
-    return true;
   }
 
   private begin(lane: Lane, key: string, since: number): void {

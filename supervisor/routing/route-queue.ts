@@ -19,6 +19,15 @@ export type DeliveryState =
 export const TRANSITIONS = [
   {
     state: 'idle',
+    event: 'take',
+    next: 'delivering',
+    effects: 'claim or launch',
+    note: 'assigned to this instance',
+  },
+  { state: 'debouncing', event: 'take', next: 'delivering', effects: 'claim or launch', note: 'assigned' },
+  { state: 'waiting', event: 'take', next: 'delivering', effects: 'claim or launch', note: 'assigned' },
+  {
+    state: 'idle',
     event: 'offer',
     next: 'debouncing',
     effects: '',
@@ -147,6 +156,17 @@ export class RouteQueue {
     const since = this.ready.get(uri);
     if (since === undefined) throw new Error(`cannot begin ${uri}: it is ${this.stateOf(uri)}, not waiting`);
     this.ready.delete(uri);
+    this.entries.set(uri, { state: 'delivering', since, again: null });
+    this.delivering++;
+  }
+
+  /** Takes a URI into delivery whether or not it waits. It must not be in delivery already. */
+  take(uri: string, now: number): void {
+    const since = this.entries.get(uri)?.since ?? this.held.get(uri) ?? now;
+    if (this.stateOf(uri) === 'delivering') throw new Error(`cannot take ${uri}: it is in delivery`);
+    this.ready.delete(uri);
+    this.debouncing.delete(uri);
+    this.held.delete(uri);
     this.entries.set(uri, { state: 'delivering', since, again: null });
     this.delivering++;
   }

@@ -29,6 +29,14 @@ export interface SessionDeps {
   readonly mayStart: () => boolean;
 }
 
+export interface SessionView {
+  readonly session: string;
+  readonly state: SessionState['state'];
+  readonly runId: string | null;
+  /** Wakes given to its present child. */
+  readonly wakes: number;
+}
+
 interface Session {
   readonly name: string;
   readonly governor: Governor;
@@ -52,15 +60,12 @@ export class Sessions {
   }
 
   /** For operators: which sessions there are and how they fare. */
-  list(): readonly {
-    readonly session: string;
-    readonly state: SessionState['state'];
-    readonly runId: string | null;
-  }[] {
+  list(): readonly SessionView[] {
     return [...this.sessions.values()].map(({ name, state }) => ({
       session: name,
       state: state.state,
       runId: 'runId' in state ? state.runId : null,
+      wakes: 'wakes' in state ? state.wakes : 0,
     }));
   }
 

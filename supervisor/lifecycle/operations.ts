@@ -1,0 +1,324 @@
+import { AgentdError } from '../../protocol/errors.ts';
+import type {
+  CapacityDocument,
+  InventoryDocument,
+  OperatorResult,
+  SessionDocument,
+  StatusDocument,
+  SubagentDocument,
+} from '../../protocol/management.ts';
+import { AGENT_VERSION } from '../../protocol/versions.ts';
+import type { AgentRun } from '../children/agent-run.ts';
+import type { ChildSupervisor } from '../children/child-supervisor.ts';
+import type { RunOutcome } from '../children/run.ts';
+import type { Config } from '../config/config.ts';
+import { effectiveConfig } from '../config/effective.ts';
+import { buildManifest } from '../config/manifest.ts';
+import type { Intelligence } from '../intelligence/intelligence.ts';
+import type { SupervisorEvent } from '../reactor/event.ts';
+import type { Supervisor } from '../reactor/supervisor.ts';
+import type { Intake } from '../routing/intake.ts';
+import type { Reactions } from '../routing/reactions.ts';
+import type { Sessions, SessionView } from '../routing/sessions.ts';
+import type { ManagementPort } from '../surface/management-port.ts';
+import type { EventRing } from '../telemetry/event-ring.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { RecentReports } from '../telemetry/reports.ts';
+import type { Connections } from './connections.ts';
+import type { RunFactory } from './run-factory.ts';
+
+export interface OperationsDeps {
+  readonly config: Config;
+  readonly runId: string;
+  readonly startedAt: number;
+  readonly supervisor: Supervisor;
+  readonly children: ChildSupervisor;
+  readonly intake: Intake;
+  readonly reactions: Reactions;
+  readonly sessions: Sessions;
+  readonly intelligence: Intelligence;
+  readonly links: Connections;
+  readonly factory: RunFactory;
+  readonly metrics: Metrics;
+  readonly render: () => Promise<string>;
+  readonly ring: EventRing;
+  readonly reports: RecentReports;
+  readonly post: (event: SupervisorEvent) => void;
+  readonly newRunId: () => string;
+  readonly traceparent: () => string;
+  /** What is served: the management URL and the metrics address, known once they listen. */
+  readonly served: () => { readonly management: string | false; readonly metrics: string | false };
+}
+
+/** Ended runs whose outcome can still be asked for by handle. */
+const KEPT_OUTCOMES = 256;
+
+/** What operators see and do: reads answer from memory, commands are taken by the reactor. */
+export class Operations implements ManagementPort {
+  private readonly outcomes = new Map<string, RunOutcome>();
+
+  constructor(private readonly deps: OperationsDeps) {}
+
+  /** A run the engine launched is over; subagents are kept by their own book. */
+  ended(outcome: RunOutcome): void {
+    this.outcomes.set(outcome.agentPath, outcome);
+    if (this.outcomes.size <= KEPT_OUTCOMES) return;
+    const [oldest] = this.outcomes.keys();
+    if (oldest !== undefined) this.outcomes.delete(oldest);
+  }
+
+  capabilities(): ReturnType<ManagementPort['capabilities']> {
+    const { config, runId, intelligence, served } = this.deps;
+    return buildManifest(config, {
+      runId,
+      agentVersion: AGENT_VERSION,
+      intelligenceHealthy: !intelligence.allDown,
+      ...served(),
+    });
+  }
+
+  status(): StatusDocument {
+    const { config, runId, supervisor, startedAt } = this.deps;
+    const { readiness } = supervisor;
+    const { pending, inflight } = supervisor.figures();
+    return {
+      instance: config.identity.instance,
+      run_id: runId,
+      mode: config.mode,
+      shard: this.shard,
+      ...supervisor.standing,
+      ready: readiness.ready,
+      reasons: [...readiness.reasons],
+      started_at: new Date(startedAt).toISOString(),
+      uptime_ms: Math.max(0, Date.now() - startedAt),
+      config_generation: supervisor.generation,
+      active_subagents: this.deps.children.active,
+      pending_events: pending,
+      inflight_reactions: inflight,
+      budget_tokens_remaining: supervisor.gate().budgetRemaining,
+    };
+  }
+
+  inventory(): InventoryDocument {
+    const { children, sessions, intake, links, supervisor } = this.deps;
+    return {
+      subagents: children.runs.map(describeRun),
+      sessions: sessions.list().map(describeSession),
+      routes: intake.lanes.map(({ route, queue }) => ({
+        name: route.config.name,
+        match: route.config.match,
+        claim: route.config.claim !== null,
+        inflight: queue.inflight,
+      })),
+      mcp_servers: links.peers().map(({ name, state, toolNames, tags }) => ({
+        name,
+        state,
+        tools: toolNames.length,
+        tags: [...tags],
+      })),
+      subscriptions_active: supervisor.watched,
+    };
+  }
+
+  capacity(): CapacityDocument {
+    const { config, children, supervisor, intelligence } = this.deps;
+    const { capacity, inflight, pendingClaims } = supervisor.figures();
+    const takesWork = supervisor.mayStart();
+    return {
+      instance: config.identity.instance,
+      shard: this.shard,
+      standby: config.standby !== null,
+      free_slots: takesWork ? Math.max(0, capacity - inflight - pendingClaims) : 0,
+      active_subagents: children.active,
+      warm_children: children.warm,
+      max_total_subagents: config.limits.maxTotalSubagents,
+      saturation: capacity === 0 ? 0 : Math.min(1, inflight / capacity),
+      intelligence: { warm: children.warm > 0, healthy: !intelligence.allDown },
+    };
+  }
+
+  intelligence(): Readonly<Record<string, unknown>> {
+    return { ...this.deps.intelligence.snapshot() };
+  }
+
+  metrics(): Promise<string> {
+    return this.deps.render();
+  }
+
+  events(query: Parameters<ManagementPort['events']>[0]): ReturnType<ManagementPort['events']> {
+    return this.deps.config.observability.serveEvents ? this.deps.ring.read(query) : null;
+  }
+
+  effectiveConfig(): Readonly<Record<string, unknown>> {
+    return effectiveConfig(this.deps.config);
+  }
+
+  run(runId: string): ReturnType<ManagementPort['run']> {
+    return this.deps.reports.get(runId) ?? null;
+  }
+
+  session(id: string): SessionDocument | null {
+    const found = this.deps.sessions.list().find(({ session }) => session === id);
+    return found === undefined ? null : describeSession(found);
+  }
+
+  subagent(handle: string): SubagentDocument | null {
+    const { children } = this.deps;
+    const live = children.runs.find(({ path }) => path === handle);
+    if (live !== undefined) return describeRun(live);
+    const kept = this.outcomes.get(handle);
+    if (kept !== undefined) return describeOutcome(kept);
+    const view = children.subagents.view(handle);
+    return view === null ? null : { ...view, run_id: '', route: null };
+  }
+
+  result(handle: string): ReturnType<ManagementPort['result']> {
+    const kept = this.outcomes.get(handle);
+    if (kept !== undefined) {
+      const { runId, status, result, hasUsablePartial } = kept;
+      return { handle, run_id: runId, status, result, has_usable_partial: hasUsablePartial };
+    }
+    const view = this.deps.children.subagents.view(handle);
+    const result = this.deps.children.subagents.result(handle);
+    if (view === null || result === null || view.status === 'running') return null;
+    return { handle, run_id: '', status: view.status, result, has_usable_partial: view.has_usable_partial };
+  }
+
+  drain(deadlineMs: number | null): Promise<OperatorResult> {
+    return this.command(() => {
+      const budget = deadlineMs === null ? {} : { budgetMs: deadlineMs };
+      this.deps.supervisor.handle({ type: 'drain.request', cause: 'operator', ...budget });
+    });
+  }
+
+  lameDuck(on: boolean): Promise<OperatorResult> {
+    return this.command(() => this.deps.supervisor.setLameDuck(on));
+  }
+
+  pause(): Promise<OperatorResult> {
+    return this.command(() => this.deps.supervisor.setPaused(true));
+  }
+
+  resume(): Promise<OperatorResult> {
+    return this.command(() => this.deps.supervisor.setPaused(false));
+  }
+
+  async cancel(handle: string): Promise<boolean> {
+    return this.inReactor(() => this.deps.children.cancel(handle));
+  }
+
+  spawn(request: Parameters<ManagementPort['spawn']>[0]): ReturnType<ManagementPort['spawn']> {
+    return this.inReactor(() => {
+      const { supervisor, children, factory, newRunId, traceparent } = this.deps;
+      if (!supervisor.mayStart() || children.active >= this.deps.config.limits.maxTotalSubagents) {
+        throw new AgentdError('NO_FREE_SLOT', 'no subagent can be started now');
+      }
+      const runId = newRunId();
+      children.launch(factory.operator(request, runId, traceparent()));
+      const run = children.runs.find(({ spec }) => spec.runId === runId);
+      if (run === undefined) throw new AgentdError('NO_FREE_SLOT', 'the subagent was refused at its start');
+      return { handle: run.path, runId };
+    });
+  }
+
+  send(handle: string, message: string): Promise<void> {
+    return this.inReactor(() => {
+      const run = this.deps.children.runs.find(({ path }) => path === handle);
+      if (run === undefined || run.spec.kind !== 'session') {
+        throw new AgentdError('SUBAGENT_UNKNOWN', `there is no warm session with the handle ${handle}`);
+      }
+      this.deps.children.wake(run.spec.runId, [], [message]);
+    });
+  }
+
+  watch(server: string, uri: string): Promise<void> {
+    return this.onServer(server, () => this.deps.links.watch(server, uri));
+  }
+
+  unwatch(server: string, uri: string): Promise<void> {
+    return this.onServer(server, () => this.deps.links.unwatch(server, uri));
+  }
+
+  readResource(server: string, uri: string): ReturnType<ManagementPort['readResource']> {
+    return this.deps.links.read(server, uri);
+  }
+
+  assign(server: string, uri: string): Promise<void> {
+    return this.onServer(server, () => {
+      const lane = this.deps.intake.laneOf(server, uri);
+      if (lane === null) throw new AgentdError('ITEM_UNROUTED', `no route matches ${uri} on ${server}`);
+      if (!this.deps.reactions.assign(lane, server, uri)) {
+        throw new AgentdError(
+          'NO_FREE_SLOT',
+          `${uri} cannot be taken now: no slot is free, or it is being worked on`,
+        );
+      }
+    });
+  }
+
+  private get shard(): string | null {
+    const { index, count } = this.deps.config.shard;
+    return count > 1 ? `${index}/${count}` : null;
+  }
+
+  private onServer(server: string, act: () => void): Promise<void> {
+    return this.inReactor(() => {
+      if (!this.deps.links.peers().some(({ name }) => name === server)) {
+        throw new AgentdError('CONFIG_INVALID', `there is no MCP server named ${server}`, {
+          remedy: 'Name a server of the configuration; agent://inventory lists them.',
+        });
+      }
+      act();
+    });
+  }
+
+  private async command(act: () => void): Promise<OperatorResult> {
+    await this.inReactor(act);
+    const { draining, lame_duck, paused } = this.deps.supervisor.standing;
+    return { draining, lame_duck, paused };
+  }
+
+  /** Commands change state where everything else does: on the reactor, between two events. */
+  private inReactor<T>(act: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.deps.post({
+        type: 'operator',
+        act: () => {
+          try {
+            resolve(act());
+          } catch (error) {
+            reject(error);
+          }
+        },
+      });
+    });
+  }
+}
+
+function describeRun(run: AgentRun): SubagentDocument {
+  return {
+    handle: run.path,
+    run_id: run.spec.runId,
+    parent: run.parent,
+    status: 'running',
+    route: run.spec.route,
+    usage: run.usage,
+    has_usable_partial: false,
+  };
+}
+
+function describeOutcome(outcome: RunOutcome): SubagentDocument {
+  return {
+    handle: outcome.agentPath,
+    run_id: outcome.runId,
+    parent: null,
+    status: outcome.status,
+    route: null,
+    usage: outcome.usage,
+    has_usable_partial: outcome.hasUsablePartial,
+  };
+}
+
+function describeSession({ session, runId, state, wakes }: SessionView): SessionDocument {
+  return { id: session, run_id: runId, state, turns: wakes };
+}
