@@ -18,16 +18,10 @@ const mayUnshare = spawnSync(UNSHARE[0], [...UNSHARE.slice(1), 'true']).status =
 /** Root is bound by no limit on processes, so a process that is to feel one runs as somebody else. */
 const DROP = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups', '--'] : [];
 /** Whether that somebody may read this checkout and limit itself. */
-const mayDrop = ['test -r "$0"', 'command -v prlimit'].every(
-  (check) =>
-    spawnSync([...DROP, 'sh'][0] ?? 'sh', [
-      ...DROP.slice(1),
-      ...(DROP.length > 0 ? ['sh'] : []),
-      '-c',
-      check,
-      SCRIPT,
-    ]).status === 0,
-);
+const mayDrop = ['test -r "$0"', 'command -v prlimit'].every((check) => {
+  const [file = 'sh', ...args] = [...DROP, 'sh', '-c', check, SCRIPT];
+  return spawnSync(file, args).status === 0;
+});
 
 describe('reaping', () => {
   let started: ChildProcess[] = [];
