@@ -25,7 +25,7 @@ import { Timers } from './reactor/timers.ts';
 import { Intake } from './routing/intake.ts';
 import { Reactions } from './routing/reactions.ts';
 import { Sessions } from './routing/sessions.ts';
-import { ShardLookup } from './routing/shard-lookup.ts';
+import { type Looked, ShardLookup } from './routing/shard-lookup.ts';
 import { type Health, startHealth } from './surface/health.ts';
 import { publishCgroupMemory } from './telemetry/cgroup-memory.ts';
 import type { EventRing } from './telemetry/event-ring.ts';
@@ -135,15 +135,8 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
   children.setWarmTarget(config.limits.warmChildren);
 
   const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
-  const looks = new ShardLookup({
-    clock,
-    timers,
-    describe: links.describe,
-    found: (looked) => post({ type: 'shard.looked', ...looked }),
-    log,
-    metrics,
-    random,
-  });
+  const found = (looked: Looked): void => post({ type: 'shard.looked', ...looked });
+  const looks = new ShardLookup({ clock, timers, describe: links.describe, found, log, metrics, random });
   const intake = new Intake(config, log, metrics, () => supervisor.watched, looks);
   const factory = new RunFactory(config, links.tools);
   // A root run continues the trace we were started in; each reaction begins one of its own.

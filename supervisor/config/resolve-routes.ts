@@ -1,7 +1,8 @@
-import type { McpServerConfig, RouteConfig, ShardKeyConfig, SubscriptionConfig } from './config.ts';
+import type { McpServerConfig, RouteConfig, SubscriptionConfig } from './config.ts';
 import { type ResolveContext, refuse } from './context.ts';
 import { readInstruction } from './instruction.ts';
 import { type ConfigDocument, type RouteDocument, routeSchema } from './schema.ts';
+import { resolveShardKey } from './shard-key.ts';
 import { parseClaim, ShorthandError } from './shorthand.ts';
 import { didYouMean } from './suggest.ts';
 import type { TreePath } from './tree.ts';
@@ -160,7 +161,7 @@ function resolveRoute(
           },
     instruction: readInstruction(document, path, what, context),
     outputContract: document.output_contract ?? null,
-    shardKey: shardKeyOf(document.shard_key),
+    shardKey: resolveShardKey(document.shard_key, path, what, context),
     debounceMs: document.debounce,
     maxInflight: document.max_inflight,
     queueCap: document.queue_cap ?? null,
@@ -195,11 +196,4 @@ function checkNames(routes: readonly RouteConfig[], context: ResolveContext): vo
     }
     seen.add(name);
   }
-}
-
-function shardKeyOf(document: RouteDocument['shard_key']): ShardKeyConfig {
-  if (document === 'uri') return { kind: 'uri' };
-  if ('segment' in document) return { kind: 'segment', name: document.segment, template: document.template };
-  if ('regex' in document) return { kind: 'regex', pattern: document.regex, group: document.group };
-  return { kind: 'metadata', pointer: document.metadata };
 }

@@ -15,6 +15,7 @@ export async function checkStartup(config: Config, context: ResolveContext): Pro
   checkMode(config, context);
   checkInstructions(config, context);
   checkDrain(config, context);
+  checkShards(config, context);
   checkObservability(config, context);
   if (config.tlsCa !== null) checkReadable(config.tlsCa, context);
   if (config.serve !== null) checkListen(config.serve.url, context);
@@ -74,6 +75,17 @@ function checkDrain({ lifecycle }: Config, context: ResolveContext): void {
   } else if (podGraceMs === null && drainTimeoutMs >= USUAL_GRACE_MS) {
     context.warnings.push(
       `the drain may take ${drain}, and the platform's grace is not known (--pod-grace); 30s is usual`,
+    );
+  }
+}
+
+/** A session lives in one replica; by bare URI the turns of one session are spread over all of them. */
+function checkShards({ shard, routes }: Config, context: ResolveContext): void {
+  if (shard.count === 1) return;
+  for (const { name, disposition, shardKey } of routes) {
+    if (disposition.kind !== 'continue' || shardKey.kind !== 'uri') continue;
+    context.warnings.push(
+      `route ${name} continues the session ${disposition.session}, but its updates are sharded by URI: each of ${shard.count} replicas gets a session of its own; give it a shard_key that the updates of one session share`,
     );
   }
 }

@@ -143,9 +143,7 @@ export class Supervisor {
         this.publishReadiness();
         return;
       case 'drain.step_done':
-        parts.drain.handle(
-          event.type === 'drain.step_done' ? { type: 'step_done', step: event.step } : event,
-        );
+        parts.drain.handle({ type: 'step_done', step: event.step });
         return;
       case 'tick':
         this.publishGauges();
