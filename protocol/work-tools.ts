@@ -168,5 +168,3 @@ export const claimNextResult = z.looseObject({
     }),
   ),
 });
-
-export type ClaimResult = z.infer<typeof claimResult>;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import { claimingRules } from './ledger-conformance/claiming.ts';
 import { LedgerHarness, type OpenFixture } from './ledger-conformance/harness.ts';
+import { historyRules } from './ledger-conformance/histories.ts';
 import { queueRules } from './ledger-conformance/queue.ts';
 import { settlingRules } from './ledger-conformance/settling.ts';
 import { submittingRules } from './ledger-conformance/submitting.ts';
@@ -17,5 +18,6 @@ export function ledgerConformance(name: string, open: OpenFixture): void {
     queueRules(harness);
     submittingRules(harness);
     tellingRules(harness);
+    historyRules(harness);
   });
 }

@@ -106,3 +106,14 @@ export function hold(
 ): { readonly leaseId: string; readonly holder: string } {
   return { leaseId: grant.leaseId, holder };
 }
+
+/** Mulberry32: whole numbers from 0 below a bound, the same on every run. */
+export function generator(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+}

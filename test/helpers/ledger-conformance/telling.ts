@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { granted, hold, type LedgerHarness, TTL } from './harness.ts';
+import { generator, granted, hold, type LedgerHarness, TTL } from './harness.ts';
 
 export function tellingRules(h: LedgerHarness): void {
   describe('telling', () => {
@@ -134,15 +134,4 @@ export function tellingRules(h: LedgerHarness): void {
     });
     expect(records.length).toBeGreaterThan(20);
   });
-}
-
-/** Mulberry32: whole numbers from 0 below a bound, the same on every run. */
-function generator(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
 }
