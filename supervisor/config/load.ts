@@ -67,7 +67,8 @@ export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
     rank: (path) => ownerOf(layers, path)?.rank ?? -1,
   };
   const merged = layers.reduce<TreeMap>((under, layer) => mergeTrees(under, layer.tree), {});
-  const parsed = configSchema.safeParse(merged);
+  // Compiling a schema pays from the second document on; there is one.
+  const parsed = configSchema.safeParse(merged, { jitless: true });
   if (!parsed.success) {
     for (const problem of schemaProblems(parsed.error, layers)) problems.add(problem);
     problems.throwIfAny();

@@ -78,7 +78,7 @@ function withFlags(
   const lay = (match: string, over: Record<string, unknown>, flag: string): void => {
     const at = written.findIndex(({ document }) => document.match === match);
     const below = written[at];
-    const parsed = routeSchema.safeParse({ match, ...over });
+    const parsed = routeSchema.safeParse({ match, ...over }, { jitless: true });
     if (!parsed.success) {
       const message = parsed.error.issues.map((issue) => issue.message).join('; ');
       context.problems.add({ code: 'USAGE', where: flag, message });
@@ -109,7 +109,7 @@ function implicitRoute(
   names: readonly string[],
   context: ResolveContext,
 ): RouteConfig {
-  const parsed = routeSchema.parse({ match, ...(server === null ? {} : { server }) });
+  const parsed = routeSchema.parse({ match, ...(server === null ? {} : { server }) }, { jitless: true });
   return resolveRoute({ document: parsed, path: [], flag: null }, document.claim, names, context);
 }
 
