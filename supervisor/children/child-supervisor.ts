@@ -75,6 +75,7 @@ export class ChildSupervisor implements Children {
       sampleMs: this.timings.usageMs,
     });
     this.living = {
+      log: options.log,
       all: () => [...this.children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
       unkillable: () => this.unkillable,
       empty: () =>

@@ -1,5 +1,6 @@
 import type { Log } from '../telemetry/log.ts';
 import { allPids, isSameProcess, readCommand, readEnvironment, readStat } from './proc.ts';
+import { isOpen } from './reaping-domain.ts';
 import {
   isOwn,
   parseSupervisionId,
@@ -60,17 +61,27 @@ export function killEscapeesSoon(serial: number, log: Log | undefined): void {
   nextLook ??= setTimeout(killEscapees, LOOK_MS);
 }
 
-/** Looks at once for what {@link killEscapeesSoon} was told of. */
-export function killEscapees(): void {
-  clearTimeout(nextLook);
+function killEscapees(): void {
   nextLook = undefined;
-  if (ended.size === 0) return;
   for (const marked of markedProcesses()) {
     if (isOwn(marked.id) && ended.has(marked.id.serial)) {
       killMarked(marked, ended.get(marked.id.serial), 'it outlived its child');
     }
   }
   ended.clear();
+}
+
+/**
+ * Kills at once whatever has outlived its child, whoever adopts orphans: this process may end next,
+ * and then nobody would look any more (invariant 6).
+ */
+export function killEveryEscapee(log: Log): void {
+  clearTimeout(nextLook);
+  nextLook = undefined;
+  ended.clear();
+  for (const marked of markedProcesses()) {
+    if (isOwn(marked.id) && !isOpen(marked.id.serial)) killMarked(marked, log, 'it outlived its child');
+  }
 }
 
 function killMarked(marked: Marked, log: Log | undefined, why: string): boolean {

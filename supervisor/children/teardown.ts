@@ -1,11 +1,13 @@
+import type { Log } from '../telemetry/log.ts';
 import type { Child } from './child.ts';
 import { planDrain } from './drain-plan.ts';
 import type { LadderTimings } from './kill-ladder.ts';
-import { killEscapees } from './leftovers.ts';
+import { killEveryEscapee } from './leftovers.ts';
 import type { Unstopped } from './run.ts';
 
 /** The children a teardown works on: whatever is there when it looks. */
 export interface Living {
+  readonly log: Log;
   /** Deepest first. */
   all(): readonly Child[];
   /** Those whose group SIGKILL did not empty earlier on. */
@@ -63,7 +65,7 @@ async function climb(
   });
   await Promise.race([living.empty(), bound]);
   for (const timer of timers) clearTimeout(timer);
-  killEscapees();
+  killEveryEscapee(living.log);
   const lost = living.unkillable().filter((child) => child.process.members().length > 0);
   return [...living.all(), ...lost].map((child) => unstopped(child));
 }

@@ -172,6 +172,23 @@ describe('killing', () => {
     });
   });
 
+  it('a drain takes along what has left the group of a child', async () => {
+    const { begin, lines, supervisor, settled } = rigged(fixture('keeps-grandchildren'));
+    const run = spec();
+    await begin(run);
+    const report = await eventually('the grandchildren', () =>
+      lines.find((line) => line.event === 'loop.start'),
+    );
+    const pids = [report.fields.ordinary, report.fields.escaped].map(Number);
+    expect(pids.map(isRunning)).toEqual([true, true]);
+    expect(await supervisor.drain(3_000)).toEqual([]);
+    expect(await settled(run.runId)).toMatchObject({ cause: 'drain' });
+    for (const pid of pids) await eventually(`the end of ${pid}`, () => !isRunning(pid));
+    expect(lines.some((line) => line.event === 'subagent.orphan' && line.fields.orphan_pid === pids[1])).toBe(
+      true,
+    );
+  });
+
   it('a drain lets a turn finish, ladders the rest, and stays within its budget', async () => {
     const polite = rigged(fixture('obliging'));
     const deaf = rigged(fixture('ignores-sigterm'));

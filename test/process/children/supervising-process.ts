@@ -35,7 +35,8 @@ if (count === 'exhaust') {
   process.exit(0);
 } else if (count === 'no-processes') {
   const first = await run(spec({ instruction }));
-  execFileSync('prlimit', ['--pid', String(process.pid), '--nproc=1:']);
+  const lower = 'prlimit';
+  execFileSync(lower, ['--pid', String(process.pid), '--nproc=1:']);
   const refused = await run(spec({ instruction }));
   say({ first: first.status, cause: refused.cause, message: refused.error?.message });
   await supervisor.drain(5_000);
