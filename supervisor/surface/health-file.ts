@@ -1,4 +1,5 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { isSpecial, writeSpecial } from '../telemetry/replace-file.ts';
 
 /**
  * The verdict of the probes as a file, for supervisors that look at files. Replaced in one step, so
@@ -15,9 +16,14 @@ export class HealthFile {
 
   write(verdict: object): void {
     const temporary = `${this.path}.${process.pid}.tmp`;
+    const text = `${JSON.stringify(verdict)}\n`;
     try {
-      writeFileSync(temporary, `${JSON.stringify(verdict)}\n`);
-      renameSync(temporary, this.path);
+      if (isSpecial(this.path)) {
+        writeSpecial(this.path, text);
+      } else {
+        writeFileSync(temporary, text);
+        renameSync(temporary, this.path);
+      }
       this.failing = false;
     } catch (error) {
       rmSync(temporary, { force: true });
