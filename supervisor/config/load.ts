@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { z } from 'zod';
 import type { Config, Mode } from './config.ts';
 import type { Purpose, ResolveContext } from './context.ts';
@@ -6,7 +7,7 @@ import { unimplementedUses } from './implemented.ts';
 import { dotted, schemaIssues } from './issues.ts';
 import { ConfigProblems, type Problem } from './problems.ts';
 import { resolveConfig } from './resolve.ts';
-import { configSchema } from './schema.ts';
+import { type ConfigDocument, configSchema } from './schema.ts';
 import { SETTINGS } from './settings.ts';
 import { splitList } from './shorthand.ts';
 import { checkStartup } from './startup-rules.ts';
@@ -39,6 +40,8 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
   /** Where each key that was set came from, by dotted key. */
   readonly sources: Readonly<Record<string, string>>;
+  /** Absolute paths of what was read: configuration files, server files and instruction files. */
+  readonly files: readonly string[];
 }
 
 /**
@@ -96,13 +99,36 @@ export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
   problems.throwIfAny();
   await checkStartup(config, context);
   problems.throwIfAny();
-  return { config, warnings: context.warnings, sources: sourcesOf(merged, layers) };
+  return {
+    config,
+    warnings: context.warnings,
+    sources: sourcesOf(merged, layers),
+    files: filesRead(input, parsed.data),
+  };
 }
 
-async function fileLayers({ flags, env, cwd }: LoadInput): Promise<Layer[]> {
+/** The files named by the configuration that it is read from. */
+function namedFiles({ flags, env }: LoadInput): {
+  readonly paths: readonly string[];
+  readonly servers: string;
+} {
   const named = listFlag(flags, '--config');
-  const paths = named.length > 0 ? named : splitList(env.AGENT_CONFIG ?? '');
-  const servers = env.AGENT_MCP_CONFIG ?? '';
+  return {
+    paths: named.length > 0 ? named : splitList(env.AGENT_CONFIG ?? ''),
+    servers: env.AGENT_MCP_CONFIG ?? '',
+  };
+}
+
+function filesRead(input: LoadInput, document: ConfigDocument): string[] {
+  const { paths, servers } = namedFiles(input);
+  const instructions = [document.agent, ...document.routes].flatMap((one) => one.instruction_file ?? []);
+  const all = [...paths, ...(servers === '' ? [] : [servers]), ...instructions];
+  return [...new Set(all.map((path) => resolve(input.cwd, path)))];
+}
+
+async function fileLayers(input: LoadInput): Promise<Layer[]> {
+  const { env, cwd } = input;
+  const { paths, servers } = namedFiles(input);
   if (paths.length === 0 && servers === '') return [];
   // The YAML parser is loaded only where there is YAML.
   const { readYamlLayer } = await import('./yaml-file.ts');
