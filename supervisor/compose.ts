@@ -37,10 +37,18 @@ export async function runSupervisor(
   const runId = config.runId ?? ulid();
   const traceparent = adoptTraceparent(config.traceparent);
   const ring = new EventRing(observability.eventsRing);
+  const traceId = traceIdOf(traceparent);
   const log: LogSink = createLog({
     level: observability.logLevel,
     format: observability.logFormat,
-    identity: { runId, agentId: SUPERVISOR_AGENT_ID, agentPath: '0', comp: 'supervisor', pid: process.pid },
+    identity: {
+      runId,
+      agentId: SUPERVISOR_AGENT_ID,
+      agentPath: '0',
+      comp: 'supervisor',
+      pid: process.pid,
+      ...(traceId === null ? {} : { traceId }),
+    },
     onDropped: (count) => metrics.add('agent_log_lines_dropped_total', {}, count),
     ...(config.serve === null ? {} : { onLine: (line) => ring.append(line) }),
     env: host.env,
@@ -50,7 +58,7 @@ export async function runSupervisor(
   log.debug('config.loaded', { routes: config.routes.length, mcp_servers: config.mcpServers.length });
   for (const warning of warnings) log.warn('config.warn', { msg: warning });
 
-  const report = new FinalReport(config, { runId, traceId: traceIdOf(traceparent) }, systemClock, log);
+  const report = new FinalReport(config, { runId, traceId }, systemClock, log);
   const service = await openService(host.env, systemClock, log);
   const parts = await buildParts({
     config,
@@ -117,6 +125,8 @@ async function live(
       ...(parts.health.url === null ? {} : { metrics_url: parts.health.url }),
     });
     await parts.startTriggers();
+    // Loads native code; after the first work is under way, so that no start waits for it.
+    void parts.children.start();
   }
   const { forced } = await drain.done;
   await parts.close(CLEANUP_MS);

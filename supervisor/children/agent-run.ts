@@ -1,5 +1,7 @@
 import { NO_USAGE, type RunResult, type Usage } from '../../protocol/frames.ts';
 import type { Log } from '../telemetry/log.ts';
+import { NO_REFUSALS, type Refusals } from '../telemetry/run-reports.ts';
+import { traceIdOf } from '../telemetry/trace.ts';
 import type { Rung } from './kill-ladder.ts';
 import type { RunOutcome, RunSpec, StopCause } from './run.ts';
 
@@ -32,6 +34,10 @@ export class AgentRun {
   /** Wanted by an operator, apart from what the child has reported. */
   pauseWanted = false;
   subagentsStarted = 0;
+  /** What policy refused it and the agents below it. */
+  readonly refusals: Record<keyof Refusals, number> = { ...NO_REFUSALS };
+  /** Of the trace the run belongs to; null where its traceparent is no valid one. */
+  readonly traceId: string | null;
   /** Its loop has reported its start. */
   begun = false;
   /** For each endpoint the child was given: its place in the configuration. */
@@ -50,7 +56,14 @@ export class AgentRun {
     this.depth = place.depth;
     this.parent = place.parent;
     this.rootRunId = place.rootRunId;
-    this.log = log.as({ runId: spec.runId, agentId: place.agentId, agentPath: place.path, comp: 'agent' });
+    this.traceId = traceIdOf(spec.traceparent);
+    this.log = log.as({
+      runId: spec.runId,
+      agentId: place.agentId,
+      agentPath: place.path,
+      comp: 'agent',
+      ...(this.traceId === null ? {} : { traceId: this.traceId }),
+    });
   }
 }
 
@@ -102,6 +115,8 @@ export function outcomeOf(run: AgentRun, end: RunEnd, now: number): RunOutcome {
     intelligenceFailed: result?.intelligence_failed ?? false,
     exit: end.exit,
     finalRung: end.rung,
+    refusals: { ...run.refusals },
+    traceId: run.traceId,
     durationMs: now - (run.startedAt ?? run.launchedAt),
   };
 }

@@ -28,7 +28,7 @@ export interface SpawnRequest {
 }
 
 /** Labels of `agent_refusals_total` and `agent_limit_exceeded_total`. */
-export type RefusalReason = 'trifecta' | 'rate' | 'budget' | 'depth' | 'other';
+export type RefusalReason = 'trifecta' | 'rate' | 'budget' | 'depth' | 'mcp' | 'other';
 export type RefusedLimit = 'depth' | 'spawn_rate' | 'tree_tokens' | 'other';
 
 export interface Refusal {
@@ -148,7 +148,7 @@ export class AgentTree {
     const unknown = (wanted.tools ?? []).filter((name) => !parent.tools.some((tool) => tool.name === name));
     if (unknown.length > 0) {
       return refuse(
-        'other',
+        'mcp',
         null,
         `a subagent can have only tools that you have yourself, and you do not have: ${unknown.slice(0, 16).join(', ')}`,
       );

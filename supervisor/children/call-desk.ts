@@ -24,7 +24,7 @@ export interface CallDeskHooks {
   readonly progressed: (id: number) => void;
   readonly closed: (id: number) => void;
   /** The run asked for a tool outside its scope. */
-  readonly outOfScope: (name: string) => void;
+  readonly outOfScope: (name: string, run: AgentRun) => void;
 }
 
 /** Progress notes passed down to a child, at most one per call and interval, ms. */
@@ -88,7 +88,7 @@ export class CallDesk {
     this.hooks.opened(request.id, timeoutMs);
     const descriptor = run.spec.tools.find((tool) => tool.name === name);
     if (descriptor === undefined) {
-      this.hooks.outOfScope(name);
+      this.hooks.outOfScope(name, run);
       return failure(`there is no tool ${name} for this run; it has: ${namesOf(run)}`);
     }
     return this.hooks.callTool({

@@ -119,7 +119,7 @@ export class ChildSupervisor implements Children {
       this.place(run);
       return;
     }
-    this.options.metrics.add('agent_refusals_total', { reason: 'trifecta' });
+    this.book.refused(run, 'trifecta');
     run.result = refusedResult(spec.runId, forbidden);
     this.settleUnstarted(run, null);
   }
@@ -211,7 +211,7 @@ export class ChildSupervisor implements Children {
   }
 
   private spawn(): Child {
-    const { clock, log, callTool, metrics } = this.options;
+    const { clock, log, callTool } = this.options;
     const child = new Child(
       {
         command: this.options.command,
@@ -228,7 +228,7 @@ export class ChildSupervisor implements Children {
         callTool,
         selfCall: (run, name, args, signal, progress) =>
           this.book.subagents.call(run, name, args, signal, progress),
-        outOfScope: () => metrics.add('agent_refusals_total', { reason: 'other' }),
+        outOfScope: (_name, run) => this.book.refused(run, 'mcp'),
         ready: (one) => {
           this.anyCameUp = true;
           if (this.closing === null) this.pool.onReady(one);

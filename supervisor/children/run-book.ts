@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
 import { AgentRun, outcomeOf, type RunEnd } from './agent-run.ts';
-import { AgentTree, type Grant, type SpawnRequest } from './agent-tree.ts';
+import { AgentTree, type Grant, type RefusalReason, type SpawnRequest } from './agent-tree.ts';
 import type { Child } from './child.ts';
 import type { ProgressParams } from './frame-intake.ts';
 import type { RunOutcome, RunSpec, StopCause } from './run.ts';
@@ -49,6 +49,7 @@ export class RunBook {
     this.subagents = new Subagents(this.tree, {
       now: () => clock.now(),
       metrics,
+      refused: (run, reason) => this.refused(run, reason),
       start: (parent, grant, request) => this.addSubagent(parent, grant, request),
       stop: (run, cause) => this.stopPath(run.path, cause),
       wake: (run, messages) => this.hooks.wake(run.spec.runId, messages),
@@ -82,6 +83,17 @@ export class RunBook {
     const maxTokens = Math.min(spec.limits.max_tokens, limits.treeTokens);
     const bounded = { ...spec, limits: { ...spec.limits, max_tokens: maxTokens } };
     return this.enter(new AgentRun(bounded, place, now, log));
+  }
+
+  /** Policy refused something to that agent: counted for it, and for those it works for. */
+  refused(run: AgentRun, reason: RefusalReason): void {
+    this.options.metrics.add('agent_refusals_total', { reason });
+    if (reason === 'other') return;
+    run.refusals[reason] += 1;
+    for (const path of this.tree.ancestors(run.path)) {
+      const above = this.byPath.get(path);
+      if (above !== undefined) above.run.refusals[reason] += 1;
+    }
   }
 
   /** Whether it may start subagents at all. */

@@ -1,4 +1,5 @@
 import type { RunEvent, RunLimits, ToolDescriptor, ToolOutcome, Usage } from '../../protocol/frames.ts';
+import type { RunReport } from '../../protocol/run-report.ts';
 import type { TerminalStatus } from '../../protocol/terminal-status.ts';
 
 /** What the engine asks of the process side, and what comes back. */
@@ -53,6 +54,9 @@ export interface RunOutcome {
   readonly exit: { readonly code: number | null; readonly signal: string | null } | null;
   /** The last rung of the ladder that was needed. */
   readonly finalRung: 'none' | 'cancel' | 'term' | 'kill';
+  /** What policy refused the run and its subagents. */
+  readonly refusals: RunReport['refusals'];
+  readonly traceId: string | null;
   readonly durationMs: number;
 }
 

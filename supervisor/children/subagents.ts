@@ -1,7 +1,7 @@
 import type { ToolOutcome } from '../../protocol/frames.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { AgentRun } from './agent-run.ts';
-import type { AgentTree, Disposition, Grant, Refusal, SpawnRequest } from './agent-tree.ts';
+import type { AgentTree, Disposition, Grant, Refusal, RefusalReason, SpawnRequest } from './agent-tree.ts';
 import type { TurnParams } from './frame-intake.ts';
 import type { RunOutcome } from './run.ts';
 import { parseSelfCall, type SelfCall } from './self-tools.ts';
@@ -20,6 +20,8 @@ const KEPT_CHARACTERS = 1024 * 1_024;
 export interface SubagentsHooks {
   readonly now: () => number;
   readonly metrics: Metrics;
+  /** A request was refused: to be counted. */
+  refused(run: AgentRun, reason: RefusalReason): void;
   /** Starts what was granted. Its end arrives at {@link Subagents.settled}. */
   start(parent: AgentRun, grant: Grant, request: SpawnRequest): AgentRun;
   stop(run: AgentRun, cause: 'cancelled' | 'parent_ended'): void;
@@ -201,7 +203,7 @@ export class Subagents {
   }
 
   private refuse(parent: AgentRun, refusal: Refusal): ToolOutcome {
-    this.hooks.metrics.add('agent_refusals_total', { reason: refusal.reason });
+    this.hooks.refused(parent, refusal.reason);
     if (refusal.limit !== null) {
       this.hooks.metrics.add('agent_limit_exceeded_total', { limit: refusal.limit });
       parent.log.warn('limit.exceeded', { limit: refusal.limit, msg: 'a subagent was refused' });

@@ -64,8 +64,8 @@ export async function manage(input: ManageInput): Promise<Management> {
           usage: outcome.usage,
           durationMs: outcome.durationMs,
           endedAt: Date.now(),
-          traceId: null,
-          refusals: {},
+          traceId: outcome.traceId,
+          refusals: outcome.refusals,
         }),
       );
       started.changed(`agent://run/${outcome.runId}`);

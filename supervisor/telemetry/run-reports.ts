@@ -5,6 +5,7 @@ import type { Log } from './log.ts';
 import { replaceFile } from './replace-file.ts';
 
 export type Refusals = RunReport['refusals'];
+export const NO_REFUSALS: Refusals = { trifecta: 0, rate: 0, budget: 0, depth: 0, mcp: 0 };
 
 /** What a report is made of, in the supervisor's own terms. */
 export interface RunFacts {
@@ -46,13 +47,7 @@ export function runReportOf(facts: RunFacts): RunReport {
     ended_at: new Date(facts.endedAt).toISOString(),
     distillate_ref: 'agent://subagent/0/result',
     ...(facts.traceId === null ? {} : { trace_id: facts.traceId }),
-    refusals: {
-      trifecta: refusals.trifecta ?? 0,
-      rate: refusals.rate ?? 0,
-      budget: refusals.budget ?? 0,
-      depth: refusals.depth ?? 0,
-      mcp: refusals.mcp ?? 0,
-    },
+    refusals: { ...NO_REFUSALS, ...refusals },
   };
 }
 

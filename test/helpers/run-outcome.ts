@@ -15,6 +15,8 @@ export function runOutcome(over: Partial<RunOutcome> = {}): RunOutcome {
     intelligenceFailed: false,
     exit: { code: 0, signal: null },
     finalRung: 'none',
+    refusals: { trifecta: 0, rate: 0, budget: 0, depth: 0, mcp: 0 },
+    traceId: null,
     durationMs: 1,
     ...over,
   };
