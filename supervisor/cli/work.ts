@@ -185,7 +185,7 @@ async function list(server: WorkCaller, host: Host, flags: ListFlags, limit: num
     for (const item of items) print(item, workRow(item));
     shown += items.length;
     after = page.next;
-    if (after === undefined || items.length === 0) break;
+    if (after === undefined) break;
   }
   return 0;
 }

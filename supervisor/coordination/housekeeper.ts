@@ -51,7 +51,7 @@ export class Housekeeper {
       }
       this.schedule(report.more ? 0 : INTERVAL_MS);
     } catch (error) {
-      this.log.warn('claim.expired', { msg: `leases could not be checked: ${errorMessage(error)}` });
+      this.log.warn('config.warn', { msg: `leases could not be checked: ${errorMessage(error)}` });
       this.schedule(FAILED_INTERVAL_MS);
     }
   }

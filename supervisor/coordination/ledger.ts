@@ -24,8 +24,8 @@ export interface Ledger {
   claimNext(request: ClaimNextRequest): Promise<readonly ClaimedWork[]>;
   stats(): Promise<LedgerStats>;
   find(workId: string): Promise<WorkRecord | null>;
-  /** One page of items in the order they were created. */
-  list(filter: ListFilter): Promise<readonly WorkRecord[]>;
+  /** One page of items in the order they were created. Bounded: a page may be short and not the last. */
+  list(filter: ListFilter): Promise<ListPage>;
   /** The items somebody could claim now, oldest first; for work://pending. */
   pending(limit: number): Promise<readonly WorkRecord[]>;
   /** Puts a dead letter back with its attempts reset. */
@@ -166,16 +166,20 @@ export interface WorkRecord {
   readonly result: string | null;
   /** Age of the item since it was created, ms. */
   readonly ageMs: number;
-  /** For paging: pass it as `after`. */
-  readonly cursor: number;
 }
 
 export interface ListFilter {
   /** Null: any. */
   readonly state: WorkStateName | null;
   readonly limit: number;
-  /** Cursor of the last record of the previous page; 0 from the start. */
+  /** `next` of the previous page; 0 from the start. */
   readonly after: number;
+}
+
+export interface ListPage {
+  readonly records: readonly WorkRecord[];
+  /** Where the next page begins; null at the end. */
+  readonly next: number | null;
 }
 
 export interface TendReport {
@@ -203,3 +207,5 @@ export const DEFAULT_POLICY: LedgerPolicy = {
 
 /** Longest answer of `list` and `pending`. */
 export const MAX_PAGE = 1_000;
+/** Items one `list` looks at for those in the state asked for, so that it cannot hold up claims. */
+export const MAX_LOOKED_AT = 20_000;

@@ -214,7 +214,6 @@ export function recordOf(item: WorkItem, now: number): WorkRecord {
     holder: holderOf(work),
     result: work.state.at === 'done' ? work.state.result : null,
     ageMs: Math.max(0, now - item.createdAt),
-    cursor: item.id,
   };
 }
 

@@ -208,8 +208,7 @@ export function recordResult(record: WorkRecord): Record<string, unknown> {
 }
 
 async function page(ledger: Ledger, filter: Parameters<Ledger['list']>[0]): Promise<ToolAnswer> {
-  const records = await ledger.list(filter);
-  const last = records.at(-1);
-  const next = last !== undefined && records.length === filter.limit ? { next: last.cursor } : {};
-  return { outcome: 'ok', result: { ok: true, items: records.map(recordResult), ...next } };
+  const { records, next } = await ledger.list(filter);
+  const more = next === null ? {} : { next };
+  return { outcome: 'ok', result: { ok: true, items: records.map(recordResult), ...more } };
 }

@@ -46,7 +46,6 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
       CREATE INDEX work_tenant_lease ON agentd.work_item (tenant) WHERE state = 'leased';
       CREATE INDEX work_settled ON agentd.work_item (settled_at) WHERE state IN ('done', 'cancelled');
       CREATE INDEX work_dead ON agentd.work_item (id) WHERE state = 'dead_letter';
-      CREATE INDEX work_blocked ON agentd.work_item (id) WHERE state = 'submitted';
 
       CREATE TABLE agentd.work_dependency (
         on_id bigint NOT NULL,

@@ -12,6 +12,7 @@ import type {
   LedgerPolicy,
   LedgerStats,
   ListFilter,
+  ListPage,
   ReleaseRequest,
   RenewRequest,
   SettleAnswer,
@@ -157,7 +158,7 @@ export class PostgresLedger implements Ledger {
     return this.guarded(() => this.reader.find(workId));
   }
 
-  list(filter: ListFilter): Promise<readonly WorkRecord[]> {
+  list(filter: ListFilter): Promise<ListPage> {
     return this.guarded(() => this.reader.list(filter));
   }
 

@@ -1,5 +1,12 @@
 import type { Pool } from 'pg';
-import { type LedgerStats, type ListFilter, MAX_PAGE, type WorkRecord } from '../ledger.ts';
+import {
+  type LedgerStats,
+  type ListFilter,
+  type ListPage,
+  MAX_LOOKED_AT,
+  MAX_PAGE,
+  type WorkRecord,
+} from '../ledger.ts';
 import { itemOf } from '../rows.ts';
 import { recordOf } from '../work-operations.ts';
 import type { ItemRow } from './statements.ts';
@@ -45,16 +52,35 @@ export class PostgresReader {
     return record ?? null;
   }
 
-  async list(filter: ListFilter): Promise<readonly WorkRecord[]> {
-    // The state is one of a closed set, so it can be part of the text, which is what lets a
-    // partial index serve it.
-    const where = filter.state === null ? '' : `w.state = '${filter.state}' AND`;
-    return await this.records(
-      `agentd_list_${filter.state ?? 'all'}`,
-      `SELECT w.*, agentd.ledger_now() AS now FROM agentd.work_item w
-       WHERE ${where} w.id > $1 ORDER BY w.id LIMIT $2`,
-      [filter.after, Math.min(filter.limit, MAX_PAGE)],
-    );
+  async list(filter: ListFilter): Promise<ListPage> {
+    const limit = Math.min(filter.limit, MAX_PAGE);
+    if (filter.state === 'dead_letter') return await this.dead(filter.after, limit);
+    const { rows } = await this.pool.query<TimedRow>({
+      name: 'agentd_list',
+      text: `SELECT l.*, agentd.ledger_now() AS now
+        FROM (SELECT * FROM agentd.work_item WHERE id > $2 ORDER BY id LIMIT $3) AS l
+        WHERE $1::text IS NULL OR l.state = $1 ORDER BY l.id LIMIT $4`,
+      values: [filter.state, filter.after, MAX_LOOKED_AT, limit],
+    });
+    const records = rows.map((row) => recordOf(itemOf(row), row.now));
+    if (rows.length === limit) return { records, next: rows.at(-1)?.id ?? null };
+    const end = await this.pool.query<{ id: number }>({
+      name: 'agentd_list_end',
+      text: 'SELECT id FROM agentd.work_item WHERE id > $1 ORDER BY id LIMIT 1 OFFSET $2',
+      values: [filter.after, MAX_LOOKED_AT - 1],
+    });
+    return { records, next: end.rows[0]?.id ?? null };
+  }
+
+  private async dead(after: number, limit: number): Promise<ListPage> {
+    const { rows } = await this.pool.query<TimedRow>({
+      name: 'agentd_dead',
+      text: `SELECT w.*, agentd.ledger_now() AS now FROM agentd.work_item w
+        WHERE w.state = 'dead_letter' AND w.id > $1 ORDER BY w.id LIMIT $2`,
+      values: [after, limit],
+    });
+    const records = rows.map((row) => recordOf(itemOf(row), row.now));
+    return { records, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
   async pending(limit: number): Promise<readonly WorkRecord[]> {

@@ -39,7 +39,6 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
       CREATE INDEX work_lease ON work_item (expires_at) WHERE state = 'leased';
       CREATE INDEX work_settled ON work_item (settled_at) WHERE state IN ('done', 'cancelled');
       CREATE INDEX work_dead ON work_item (id) WHERE state = 'dead_letter';
-      CREATE INDEX work_blocked ON work_item (id) WHERE state = 'submitted';
 
       CREATE TABLE work_dependency (
         on_id INTEGER NOT NULL,

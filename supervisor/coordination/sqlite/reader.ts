@@ -2,6 +2,8 @@ import type { Database, Statement } from 'better-sqlite3';
 import {
   type LedgerStats,
   type ListFilter,
+  type ListPage,
+  MAX_LOOKED_AT,
   MAX_PAGE,
   type WorkRecord,
   type WorkStateName,
@@ -14,7 +16,7 @@ import type { Counts } from './totals.ts';
 export class SqliteReader {
   private readonly sql;
 
-  constructor(private readonly db: Database) {
+  constructor(db: Database) {
     const counts: Statement<[], Counts> = db.prepare(
       'SELECT pending, claimed, done, dead_letter FROM work_totals',
     );
@@ -35,13 +37,28 @@ export class SqliteReader {
        WHERE state = 'ready' AND wake_at IS NULL AND tenant = ? AND priority = ? AND kind = ?
        ORDER BY enqueued_at, id LIMIT ?`,
     );
+    const list: Statement<
+      { state: WorkStateName | null; after: number; limit: number; looked: number },
+      Row
+    > = db.prepare(
+      `SELECT * FROM (SELECT * FROM work_item WHERE id > @after ORDER BY id LIMIT @looked)
+       WHERE @state IS NULL OR state = @state ORDER BY id LIMIT @limit`,
+    );
+    const dead: Statement<[number, number], Row> = db.prepare(
+      "SELECT * FROM work_item WHERE state = 'dead_letter' AND id > ? ORDER BY id LIMIT ?",
+    );
+    const endOfLook: Statement<[number, number], { id: number }> = db.prepare(
+      'SELECT id FROM work_item WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?',
+    );
     this.sql = {
       counts,
       find,
       oldest,
       lanes,
       heads,
-      lists: new Map<string, Statement<[number, number], Row>>(),
+      list,
+      dead,
+      endOfLook,
     };
   }
 
@@ -62,9 +79,18 @@ export class SqliteReader {
     return row === undefined ? null : recordOf(itemOf(row), now);
   }
 
-  list(filter: ListFilter, now: number): readonly WorkRecord[] {
-    const rows = this.listing(filter.state).all(filter.after, Math.min(filter.limit, MAX_PAGE));
-    return rows.map((row) => recordOf(itemOf(row), now));
+  list(filter: ListFilter, now: number): ListPage {
+    const limit = Math.min(filter.limit, MAX_PAGE);
+    const { state, after } = filter;
+    const dead = state === 'dead_letter';
+    const rows = dead
+      ? this.sql.dead.all(after, limit)
+      : this.sql.list.all({ state, after, limit, looked: MAX_LOOKED_AT });
+    const records = rows.map((row) => recordOf(itemOf(row), now));
+    if (rows.length === limit) return { records, next: rows.at(-1)?.id ?? null };
+    if (dead) return { records, next: null };
+    const end = this.sql.endOfLook.get(filter.after, MAX_LOOKED_AT - 1)?.id ?? null;
+    return { records, next: end };
   }
 
   pending(limit: number, now: number): readonly WorkRecord[] {
@@ -75,18 +101,5 @@ export class SqliteReader {
       rows.push(...this.sql.heads.all(tenant, priority, kind, most - rows.length));
     }
     return rows.map((row) => recordOf(itemOf(row), now));
-  }
-
-  private listing(state: WorkStateName | null): Statement<[number, number], Row> {
-    const known = this.sql.lists.get(state ?? '');
-    if (known !== undefined) return known;
-    // The state is one of a closed set, so it can be part of the text, which is what lets a
-    // partial index serve it.
-    const where = state === null ? '' : `state = '${state}' AND`;
-    const made: Statement<[number, number], Row> = this.db.prepare(
-      `SELECT * FROM work_item WHERE ${where} id > ? ORDER BY id LIMIT ?`,
-    );
-    this.sql.lists.set(state ?? '', made);
-    return made;
   }
 }

@@ -12,6 +12,7 @@ import type {
   LedgerPolicy,
   LedgerStats,
   ListFilter,
+  ListPage,
   ReleaseRequest,
   RenewRequest,
   SettleAnswer,
@@ -162,7 +163,7 @@ export class SqliteLedger implements Ledger {
     return this.read(() => this.reader.find(workId, this.clock.now()));
   }
 
-  list(filter: ListFilter): Promise<readonly WorkRecord[]> {
+  list(filter: ListFilter): Promise<ListPage> {
     return this.read(() => this.reader.list(filter, this.clock.now()));
   }
 
@@ -245,7 +246,6 @@ async function prepare(db: Database, options: SqliteLedgerOptions): Promise<Ledg
   await whenFree(() => db.pragma('journal_mode = WAL'), options.path);
   // Not the default in WAL mode: an answered request must survive a power cut (invariant 11).
   db.pragma('synchronous = FULL');
-  db.pragma('foreign_keys = OFF');
   await whenFree(() => db.exec('BEGIN IMMEDIATE'), options.path);
   try {
     migrate(db, options.path);

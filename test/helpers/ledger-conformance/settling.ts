@@ -75,12 +75,19 @@ export function settlingRules(h: LedgerHarness): void {
       }
       const list = async (after = 0, limit = 10) =>
         await h.ledger.list({ state: 'dead_letter', after, limit });
-      expect((await list()).map((record) => record.lastError)).toEqual(['a failed', 'b failed', 'c failed']);
-      const [first] = await list(0, 1);
-      expect((await list(first?.cursor)).map((record) => record.workId)).toEqual(['b', 'c']);
+      expect((await list()).records.map((record) => record.lastError)).toEqual([
+        'a failed',
+        'b failed',
+        'c failed',
+      ]);
+      const first = await list(0, 1);
+      expect(first.records).toHaveLength(1);
+      const rest = await list(first.next ?? 0, 2);
+      expect(rest.records.map((record) => record.workId)).toEqual(['b', 'c']);
+      expect((await list(rest.next ?? 0)).records).toEqual([]);
       expect(await h.ledger.requeue('a')).toMatchObject({ ok: true });
       expect(await h.ledger.drop('b')).toMatchObject({ ok: true });
-      expect((await list()).map((record) => record.workId)).toEqual(['c']);
+      expect((await list()).records.map((record) => record.workId)).toEqual(['c']);
       expect(await h.claim('a', 'y')).toMatchObject({ granted: true, attempt: 1 });
       expect(await h.claim('b', 'y')).toMatchObject({ granted: false, heldBy: '<deadletter>' });
       expect(await h.ledger.requeue('a')).toEqual({ ok: false, reason: 'not_dead' });

@@ -47,6 +47,19 @@ export function tellingRules(h: LedgerHarness): void {
       expect(told).toBe(last);
     });
 
+    it('lists items of a state a page at a time, to the end', async () => {
+      for (let index = 0; index < 25; index++) await h.submit(`k${index}`);
+      for (let index = 0; index < 25; index += 2) await h.claim(`k${index}`);
+      const keys: string[] = [];
+      for (let after: number | null = 0; after !== null; ) {
+        const page = await h.ledger.list({ state: 'ready', after, limit: 5 });
+        expect(page.records.length).toBeLessThanOrEqual(5);
+        keys.push(...page.records.map((record) => record.workId));
+        after = page.next;
+      }
+      expect(keys).toEqual(Array.from({ length: 12 }, (_, index) => `k${2 * index + 1}`));
+    });
+
     it('keeps everything for whoever opens the database next', async () => {
       await h.submit('waits', { kind: 'mail', tenant: 't', priority: 'low' });
       const lease = hold('a', granted(await h.claim('held')));
@@ -123,7 +136,7 @@ export function tellingRules(h: LedgerHarness): void {
           break;
       }
     }
-    const records = await h.ledger.list({ state: null, after: 0, limit: 1_000 });
+    const { records } = await h.ledger.list({ state: null, after: 0, limit: 1_000 });
     const count = (...states: string[]): number =>
       records.filter(({ state }) => states.includes(state)).length;
     expect(await h.ledger.stats()).toMatchObject({
