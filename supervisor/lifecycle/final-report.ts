@@ -1,3 +1,4 @@
+import { EXIT } from '../../protocol/exit-codes.ts';
 import { NO_USAGE, type Usage } from '../../protocol/frames.ts';
 import type { RunOutcome } from '../children/run.ts';
 import type { Config } from '../config/config.ts';
@@ -60,6 +61,13 @@ export class FinalReport {
     };
   }
 
+  /** A run that never began, or was ended with its process by the loss of a server, did not end well. */
+  private status(exitCode: number): RunOutcome['status'] {
+    const status =
+      this.last?.status ?? (exitCode === EXIT.OK || exitCode === EXIT.FORCED ? 'cancelled' : 'crashed');
+    return status === 'cancelled' && exitCode === EXIT.MCP ? 'crashed' : status;
+  }
+
   /** Writes it, once. */
   write(exitCode: number): void {
     const { mode } = this.config;
@@ -69,7 +77,7 @@ export class FinalReport {
         runId: this.last?.runId ?? this.identity.runId,
         instance: this.config.identity.instance,
         mode,
-        status: this.last?.status ?? 'cancelled',
+        status: this.status(exitCode),
         exitCode,
         hasUsablePartial: this.last?.hasUsablePartial ?? false,
         usage: this.usage,

@@ -85,10 +85,9 @@ export class RootRuns {
       case 'again':
         if (outcome.status === 'crashed') {
           deps.metrics.add('agent_subagent_restarts_total', { reason: 'crashed' });
-          deps.log.warn('subagent.restart', {
-            run_id: outcome.runId,
-            msg: 'the loop goes on after a backoff',
-          });
+          deps.log
+            .as({ runId: outcome.runId })
+            .warn('subagent.restart', { reason: 'crashed', msg: 'the loop goes on after a backoff' });
         }
         deps.timers.set('loop', next.at, deps.due);
         return;

@@ -1,4 +1,6 @@
 import type { Usage } from '../../protocol/frames.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 
 /** The lifetime token budget of this process, and what is left of it. */
 export class TokenBudget {
@@ -15,4 +17,21 @@ export class TokenBudget {
   get remaining(): number | null {
     return this.limit === null ? null : Math.max(0, this.limit - this.spent);
   }
+}
+
+/** Takes what a run used from the budget, and says so once when that was the last of it. */
+export function recordSpending(
+  budget: TokenBudget,
+  usage: Pick<Usage, 'tokens_in' | 'tokens_out'>,
+  log: Log,
+  metrics: Metrics,
+): void {
+  const before = budget.remaining;
+  budget.record(usage);
+  if (before === 0 || budget.remaining !== 0) return;
+  metrics.add('agent_limit_exceeded_total', { limit: 'tokens_lifetime' });
+  log.warn('limit.exceeded', {
+    limit: 'tokens_lifetime',
+    msg: 'the lifetime token budget is spent: nothing new starts',
+  });
 }

@@ -7,7 +7,7 @@ import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { Drain } from '../lifecycle/drain.ts';
 import { type Readiness, readinessOf } from '../lifecycle/readiness.ts';
 import type { RootRuns } from '../lifecycle/root-runs.ts';
-import type { TokenBudget } from '../lifecycle/token-budget.ts';
+import { recordSpending, type TokenBudget } from '../lifecycle/token-budget.ts';
 import type { Intake } from '../routing/intake.ts';
 import type { Reactions } from '../routing/reactions.ts';
 import type { Sessions } from '../routing/sessions.ts';
@@ -48,6 +48,7 @@ export class Supervisor {
   private started = false;
   private paused = false;
   private lameDuck = false;
+  private finished = false;
   private readonly deaf = new Set<string>();
   private readonly subscriptions = new Map<string, number>();
 
@@ -125,6 +126,8 @@ export class Supervisor {
   finish(exitCode: number, cause: string): void {
     this.exitCode = exitCode;
     this.parts.post({ type: 'drain.request', cause });
+    if (this.finished) return;
+    this.finished = true;
   }
 
   handle(event: SupervisorEvent): void {
@@ -245,7 +248,7 @@ export class Supervisor {
 
   private onSettled(outcome: RunOutcome): void {
     const { parts } = this;
-    parts.budget.record(outcome.usage);
+    recordSpending(parts.budget, outcome.usage, parts.log, parts.metrics);
     parts.metrics.add('agent_runs_total', { status: outcome.status });
     parts.metrics.observe('agent_run_duration_ms', outcome.durationMs, { status: outcome.status });
     parts.runEnded(outcome);
@@ -296,4 +299,5 @@ export class Supervisor {
     metrics.set('agent_subscriptions_active', this.watched);
     if (budget.remaining !== null) metrics.set('agent_budget_tokens_remaining', budget.remaining);
   }
+    metrics.set('agent_config_generation', this.generation);
 }
