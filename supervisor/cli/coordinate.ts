@@ -66,6 +66,11 @@ async function coordinate(flags: CoordinateFlags, host: Host): Promise<number> {
   const metrics = settings.metricsAddr === undefined ? {} : { metricsAddr: settings.metricsAddr };
   const bearer = bearerFile === undefined ? {} : { bearer: fileToken(bearerFile) };
   log.info('proc.start', { verb: 'coordinate' });
+  if (/^postgres(ql)?:\/\/[^/@]*:[^/@]+@/.test(flags.db ?? '')) {
+    log.warn('config.warn', {
+      msg: 'the password in --db can be seen by every user of this machine: use AGENT_COORDINATE_DB or PGPASSFILE',
+    });
+  }
   const start = async (): ReturnType<typeof startCoordinator> => {
     const ledger = await openLedger(db, host.cwd, policy, log);
     return await startCoordinator({ ledger, listen, ...bearer, ...tls, ...metrics, log });

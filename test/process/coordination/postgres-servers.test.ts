@@ -66,6 +66,7 @@ describe.skipIf(POSTGRES_MISSING !== null)('coordination over one PostgreSQL', (
     expect(ended.code).toBe(2);
     expect(ended.stderr).toMatch(/postgres:\/\/127\.0\.0\.1:\d+\/test_\d+ has ledger schema version 42/);
     expect(ended.stderr).not.toContain('hunter2');
+    expect(ended.stdout).not.toContain('hunter2');
   });
 
   it('says that a database cannot be reached, or does not exist, in a sentence', async () => {

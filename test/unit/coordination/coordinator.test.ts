@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { COORDINATOR_METRICS } from '../../../supervisor/coordination/coordinato
 import { fileToken } from '../../../supervisor/coordination/file-token.ts';
 import { DEFAULT_POLICY, type Ledger } from '../../../supervisor/coordination/ledger.ts';
 import { SqliteLedger } from '../../../supervisor/coordination/sqlite/sqlite-ledger.ts';
+import { WORK_TOOLS } from '../../../supervisor/coordination/work-tools.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { nullLog } from '../../helpers/null-log.ts';
 import { runVerb } from '../../helpers/run-verb.ts';
@@ -84,6 +85,14 @@ describe('the coordination server', () => {
     expect(value('agentd_coordinate_call_duration_ms_count{tool="work.claim"}')).toBe('52');
     for (const { name, help } of Object.values(COORDINATOR_METRICS)) {
       expect(after).toContain(`# HELP ${name} ${help}`);
+    }
+  });
+
+  it('is described in its guide, tool by tool and series by series', () => {
+    const guide = readFileSync(join(import.meta.dirname, '../../../docs/coordination.md'), 'utf8');
+    for (const { name } of WORK_TOOLS) expect(guide).toContain(`| \`${name}\` |`);
+    for (const { name } of Object.values(COORDINATOR_METRICS)) {
+      expect(guide).toMatch(new RegExp(`${name}|${name.replace('agentd_coordinate', '')}[,| ]`));
     }
   });
 
