@@ -214,6 +214,16 @@ export const ERRORS = {
     summary: 'An idempotency key that filed a result for one document was used for another.',
     remedy: 'Use one key per document and piece of work.',
   },
+  UNITS_MISSING: {
+    kind: 'configuration',
+    summary: 'The systemd unit files that belong to the package are not where the package is.',
+    remedy: 'Install the whole package, with its systemd/ folder.',
+  },
+  UNITS_NOT_WRITTEN: {
+    kind: 'configuration',
+    summary: 'The systemd units of a fleet could not be written.',
+    remedy: 'Name a folder this user may write, or run it as root for /etc/systemd/system.',
+  },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;
