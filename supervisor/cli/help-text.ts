@@ -10,6 +10,7 @@ export const VERBS = {
   work: 'Submit and inspect work at a coordination server.',
   results: 'Show run reports as a table.',
   events: 'Show the events of running instances.',
+  units: 'Print or write the systemd units of a fleet on this machine.',
 } as const;
 export type Verb = keyof typeof VERBS;
 

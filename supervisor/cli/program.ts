@@ -55,6 +55,8 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
       return (await import('./results.ts')).resultsCommand;
     case 'events':
       return (await import('./events.ts')).eventsCommand;
+    case 'units':
+      return (await import('./units.ts')).unitsCommand;
   }
 }
 
