@@ -122,12 +122,12 @@ export class Supervisor {
     this.publishReadiness();
   }
 
-  /** The work of this process is over. */
+  /** The work of this process is over. The first reason is the one that counts. */
   finish(exitCode: number, cause: string): void {
-    this.exitCode = exitCode;
-    this.parts.post({ type: 'drain.request', cause });
     if (this.finished) return;
     this.finished = true;
+    this.exitCode = exitCode;
+    this.parts.post({ type: 'drain.request', cause });
   }
 
   handle(event: SupervisorEvent): void {
@@ -291,6 +291,7 @@ export class Supervisor {
     const { metrics, intake, clock, budget, children } = this.parts;
     const { pending, inflight, capacity } = this.figures();
     this.parts.intelligence.publish();
+    metrics.set('agent_config_generation', this.generation);
     metrics.set('agent_pending_events', pending);
     metrics.set('agent_inflight_reactions', inflight);
     metrics.set('agent_reaction_lag_ms', Math.round(intake.lag(clock.now())));
@@ -299,5 +300,4 @@ export class Supervisor {
     metrics.set('agent_subscriptions_active', this.watched);
     if (budget.remaining !== null) metrics.set('agent_budget_tokens_remaining', budget.remaining);
   }
-    metrics.set('agent_config_generation', this.generation);
 }
