@@ -70,6 +70,15 @@ export const subagentDocument = z.looseObject({
   route: z.string().nullable(),
   usage,
   has_usable_partial: z.boolean(),
+  /** Of its process while it runs: `waiting`, `running`, `paused`, `finishing` … */
+  state: z.string().optional(),
+  health: z.string().optional(),
+  pid: z.number().int().optional(),
+  age_ms: z.number().min(0).optional(),
+  /** Last sample; absent before the first. */
+  rss_bytes: z.number().min(0).optional(),
+  /** Per cent of one core. */
+  cpu_percent: z.number().min(0).optional(),
 });
 export type SubagentDocument = z.infer<typeof subagentDocument>;
 

@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { errorMessage } from '../../protocol/errors.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
+import { type AgentView, agentView } from './agent-view.ts';
 import { type Cgroups, openCgroups } from './cgroup.ts';
 import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
 import { agentEnvironment } from './environment.ts';
 import type { TurnParams } from './frame-intake.ts';
 import { killLeftovers } from './leftovers.ts';
-import type { Health } from './liveness.ts';
 import { ChildPool } from './pool.ts';
 import { ProcessWatch } from './process-watch.ts';
 import { type Reaper, startReaper } from './reaper.ts';
@@ -166,20 +166,9 @@ export class ChildSupervisor implements Children {
   }
 
   /** Agents that have not settled, for operators. */
-  inventory(): readonly {
-    readonly runId: string;
-    readonly path: string;
-    readonly pid: number | null;
-    readonly state: string;
-    readonly health: Health;
-  }[] {
-    return this.book.all().map(({ run, child }) => ({
-      runId: run.spec.runId,
-      path: run.path,
-      pid: child?.pid ?? null,
-      state: child?.name ?? 'waiting',
-      health: child?.health ?? 'healthy',
-    }));
+  inventory(): readonly AgentView[] {
+    const now = this.options.clock.now();
+    return this.book.all().map((entry) => agentView(entry, this.watch, now));
   }
 
   /** Nothing starts from here on (invariant 4); what waits for a child settles at once. */

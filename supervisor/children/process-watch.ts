@@ -4,7 +4,7 @@ import type { Child } from './child.ts';
 import type { Health } from './liveness.ts';
 import { readStat } from './proc.ts';
 import type { StopCause } from './run.ts';
-import { UsageSampler } from './usage.ts';
+import { type Usage, UsageSampler } from './usage.ts';
 
 export interface ProcessWatchOptions {
   readonly clock: Clock;
@@ -38,6 +38,11 @@ export class ProcessWatch {
           byPid.get(pid)?.convict('memory', `it used ${rssBytes} bytes of memory; the cap is ${cap}`);
       }
     });
+  }
+
+  /** What a process was last seen to use; null before its first sample. */
+  usageOf(pid: number): Usage | null {
+    return this.sampler.of(pid);
   }
 
   /** Writes down why a child is being ended against its will, and what was seen of it. */

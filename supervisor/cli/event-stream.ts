@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { rootCertificates } from 'node:tls';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { McpError, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { Agent, fetch as undiciFetch } from 'undici';
+import type { Agent } from 'undici';
 import { z } from 'zod';
-import { AgentdError, errorMessage } from '../../protocol/errors.ts';
+import { AgentdError } from '../../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../protocol/event-line.ts';
+import { agentFor, CALL_MS, endpointOf, type ManagementSource, transportTo } from '../console/endpoint.ts';
 import { networkReason } from '../mcp/http-client.ts';
 
 /** Reads `agent://events` of one instance, once or for as long as it takes. */
@@ -24,20 +22,13 @@ const readableLine = z.looseObject({
 });
 export type ReadableLine = z.infer<typeof readableLine>;
 
-const readablePage = z.object({
+export const readablePage = z.object({
   events_schema: z.string(),
   newest_seq: z.number(),
   dropped: z.number(),
   events: z.array(readableLine),
   more: z.boolean().optional(),
 });
-
-export interface EventSource {
-  /** Of the management surface; `/mcp` is added where there is no path. */
-  readonly url: string;
-  readonly bearer: string | null;
-  readonly tls: { readonly ca: string | null; readonly cert: string | null; readonly key: string | null };
-}
 
 export interface EventFilter {
   readonly level: LogLevel | null;
@@ -51,7 +42,6 @@ export interface EventSink {
 }
 
 const EVENTS_URI = 'agent://events';
-const CALL_MS = 10_000;
 /** The least time between two reads, and the most without a notification, ms. */
 const LEAST_READ_MS = 100;
 const MOST_READ_MS = 2_000;
@@ -65,7 +55,7 @@ const RETRY_MS = 1_000;
  *   for a URL or file that cannot be used
  */
 export async function streamEvents(
-  source: EventSource,
+  source: ManagementSource,
   filter: EventFilter,
   follow: boolean,
   sink: EventSink,
@@ -138,17 +128,12 @@ type Updated = (stopped: AbortSignal) => Promise<true>;
 /** Opens a session, runs `work` in it and closes it whatever happens. */
 async function withClient(
   endpoint: URL,
-  source: EventSource,
+  source: ManagementSource,
   agent: Agent,
   work: (client: Client, updated: Updated) => Promise<void>,
 ): Promise<void> {
   const client = new Client({ name: 'agentd-events', version: '1.0.0' });
-  const transport = new StreamableHTTPClientTransport(endpoint, {
-    requestInit: source.bearer === null ? {} : { headers: { authorization: `Bearer ${source.bearer}` } },
-    // undici's own fetch: the global one takes no certificate authorities or client certificate.
-    fetch: (url, init) =>
-      undiciFetch(url, { ...(init as object), dispatcher: agent }) as unknown as Promise<Response>,
-  });
+  const transport = transportTo(endpoint, source, agent);
   let wake = new AbortController();
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, () => wake.abort());
   const closed = new AbortController();
@@ -172,47 +157,6 @@ async function withClient(
 /** A server that answers "no" is there; anything else is for the caller. */
 function acceptRefusal(error: unknown): void {
   if (!(error instanceof McpError)) throw error;
-}
-
-function endpointOf(text: string): URL {
-  try {
-    const url = new URL(text);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:')
-      throw new Error(`${url.protocol}// is not served`);
-    if (url.pathname === '/') url.pathname = '/mcp';
-    return url;
-  } catch (error) {
-    throw new AgentdError(
-      'USAGE',
-      `cannot read events from ${JSON.stringify(text)}: ${errorMessage(error)}`,
-      {
-        remedy: 'Give the URL of --serve-mcp, such as http://127.0.0.1:8700.',
-      },
-    );
-  }
-}
-
-function agentFor({ tls }: EventSource): Agent {
-  const pem = (path: string | null): string | undefined => (path === null ? undefined : readPem(path));
-  const [ca, cert, key] = [pem(tls.ca), pem(tls.cert), pem(tls.key)];
-  return new Agent({
-    headersTimeout: CALL_MS,
-    bodyTimeout: 0,
-    connect: {
-      timeout: 5_000,
-      ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-    },
-  });
-}
-
-function readPem(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new AgentdError('USAGE', `cannot read ${path}: ${errorMessage(error)}`, { cause: error });
-  }
 }
 
 /** Waits `ms`, or until the signal. */

@@ -10,6 +10,14 @@ export const VERBS = {
   work: 'Submit and inspect work at a coordination server.',
   results: 'Show run reports as a table.',
   events: 'Show the events of running instances.',
+  tree: 'Show running instances as trees of agents, sessions, routes and servers.',
+  ps: 'List the agents that run.',
+  inspect: 'Show one agent in full.',
+  pause: 'Pause an instance.',
+  resume: 'End a pause.',
+  cancel: 'Stop one agent and everything below it.',
+  drain: 'Let an instance finish what runs, then exit.',
+  'lame-duck': 'Let an instance take no new work but stay up.',
   units: 'Print or write the systemd units of a fleet on this machine.',
 } as const;
 export type Verb = keyof typeof VERBS;

@@ -55,6 +55,22 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
       return (await import('./results.ts')).resultsCommand;
     case 'events':
       return (await import('./events.ts')).eventsCommand;
+    case 'tree':
+      return (await import('./tree.ts')).treeCommand;
+    case 'ps':
+      return (await import('./ps.ts')).psCommand;
+    case 'inspect':
+      return (await import('./inspect.ts')).inspectCommand;
+    case 'pause':
+      return (await import('./operate.ts')).pauseCommand;
+    case 'resume':
+      return (await import('./operate.ts')).resumeCommand;
+    case 'cancel':
+      return (await import('./operate.ts')).cancelCommand;
+    case 'drain':
+      return (await import('./operate.ts')).drainCommand;
+    case 'lame-duck':
+      return (await import('./operate.ts')).lameDuckCommand;
     case 'units':
       return (await import('./units.ts')).unitsCommand;
   }

@@ -8,7 +8,6 @@ import type {
   SubagentDocument,
 } from '../../protocol/management.ts';
 import { AGENT_VERSION } from '../../protocol/versions.ts';
-import type { AgentRun } from '../children/agent-run.ts';
 import type { ChildSupervisor } from '../children/child-supervisor.ts';
 import type { RunOutcome } from '../children/run.ts';
 import type { Config } from '../config/config.ts';
@@ -16,16 +15,18 @@ import { effectiveConfig } from '../config/effective.ts';
 import { buildManifest } from '../config/manifest.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
+import { saturationOf } from '../reactor/figures.ts';
 import type { Supervisor } from '../reactor/supervisor.ts';
 import type { Intake } from '../routing/intake.ts';
 import type { Reactions } from '../routing/reactions.ts';
-import type { Sessions, SessionView } from '../routing/sessions.ts';
+import type { Sessions } from '../routing/sessions.ts';
 import type { ManagementPort } from '../surface/management-port.ts';
 import type { EventRing } from '../telemetry/event-ring.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RecentReports } from '../telemetry/reports.ts';
 import type { Connections } from './connections.ts';
 import type { RunFactory } from './run-factory.ts';
+import { describeOutcome, describeRun, describeSession } from './subagent-documents.ts';
 
 export interface OperationsDeps {
   readonly config: Config;
@@ -101,8 +102,10 @@ export class Operations implements ManagementPort {
 
   inventory(): InventoryDocument {
     const { children, sessions, intake, links, supervisor } = this.deps;
+    // Both in the order of the book, within one tick.
+    const views = children.inventory();
     return {
-      subagents: children.runs.map(describeRun),
+      subagents: children.runs.map((run, at) => describeRun(run, views[at])),
       sessions: sessions.list().map(describeSession),
       routes: intake.lanes.map(({ route, queue }) => ({
         name: route.config.name,
@@ -122,7 +125,8 @@ export class Operations implements ManagementPort {
 
   capacity(): CapacityDocument {
     const { config, children, supervisor, intelligence } = this.deps;
-    const { capacity, inflight, pendingClaims } = supervisor.figures();
+    const figures = supervisor.figures();
+    const { capacity, inflight, pendingClaims } = figures;
     const takesWork = supervisor.mayStart();
     return {
       instance: config.identity.instance,
@@ -132,7 +136,7 @@ export class Operations implements ManagementPort {
       active_subagents: children.active,
       warm_children: children.warm,
       max_total_subagents: config.limits.maxTotalSubagents,
-      saturation: capacity === 0 ? 0 : Math.min(1, inflight / capacity),
+      saturation: saturationOf(figures),
       intelligence: { warm: children.warm > 0, healthy: !intelligence.allDown },
     };
   }
@@ -165,7 +169,8 @@ export class Operations implements ManagementPort {
   subagent(handle: string): SubagentDocument | null {
     const { children } = this.deps;
     const live = children.runs.find(({ path }) => path === handle);
-    if (live !== undefined) return describeRun(live);
+    const seen = children.inventory().find(({ path }) => path === handle);
+    if (live !== undefined) return describeRun(live, seen);
     const kept = this.outcomes.get(handle);
     if (kept !== undefined) return describeOutcome(kept);
     const view = children.subagents.view(handle);
@@ -293,32 +298,4 @@ export class Operations implements ManagementPort {
       });
     });
   }
-}
-
-function describeRun(run: AgentRun): SubagentDocument {
-  return {
-    handle: run.path,
-    run_id: run.spec.runId,
-    parent: run.parent,
-    status: 'running',
-    route: run.spec.route,
-    usage: run.usage,
-    has_usable_partial: false,
-  };
-}
-
-function describeOutcome(outcome: RunOutcome): SubagentDocument {
-  return {
-    handle: outcome.agentPath,
-    run_id: outcome.runId,
-    parent: null,
-    status: outcome.status,
-    route: null,
-    usage: outcome.usage,
-    has_usable_partial: outcome.hasUsablePartial,
-  };
-}
-
-function describeSession({ session, runId, state, wakes }: SessionView): SessionDocument {
-  return { id: session, run_id: runId, state, turns: wakes };
 }

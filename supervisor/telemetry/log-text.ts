@@ -54,8 +54,8 @@ function valueText(value: unknown): string {
   return /^[\w.:/@%+,-]+$/.test(value) ? value : printable(JSON.stringify(value));
 }
 
-/** A terminal must not be steered by what a peer wrote. */
-function printable(text: string): string {
+/** Escapes control characters: a terminal must not be steered by what a peer wrote. */
+export function printable(text: string): string {
   return text.replace(
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,

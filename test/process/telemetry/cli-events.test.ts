@@ -115,7 +115,7 @@ describe('agentd events', () => {
   it('follows several instances, each line with where it is from, until interrupted', async () => {
     const [a, b] = [await instance(), await instance()];
     const host = fakeHost();
-    const done = events(host, '--follow', '--json', '--url', a.url, b.url);
+    const done = events(host, '--follow', '--json', '--url', a.url, '--url', b.url);
     a.emit({ n: 1 });
     await eventually('the first line', () => host.out().includes('"n":1'));
     for (let n = 2; n < 30; n++) (n % 2 === 0 ? b : a).emit({ n });
