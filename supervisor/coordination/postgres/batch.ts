@@ -3,7 +3,7 @@ import type { ClaimNextRequest, LedgerPolicy } from '../ledger.ts';
 import { itemOf } from '../rows.ts';
 import { DEFAULT_TENANT } from '../work-operations.ts';
 import type { WorkItem } from '../work-table.ts';
-import { BatchConflict } from './failures.ts';
+import { BatchConflict, CommitUnknown } from './failures.ts';
 import { LockedQueue } from './prefetch.ts';
 import * as sql from './statements.ts';
 import { PostgresWorkTable } from './work-table.ts';
@@ -17,6 +17,8 @@ export interface PostgresJob {
   readonly newLeases: number;
   /** Set on claim_next. */
   readonly next: ClaimNextRequest | null;
+  /** Whether running it again, after a commit that may have happened, gives the caller the same. */
+  readonly repeatable: boolean;
   readonly run: (table: PostgresWorkTable, queueOf: QueueOf) => unknown;
 }
 
@@ -72,12 +74,20 @@ async function transaction<T>(client: ClientBase, work: () => Promise<T>): Promi
   await client.query('BEGIN');
   try {
     const value = await work();
-    await client.query('COMMIT');
+    await commit(client);
     return value;
   } catch (error) {
     // On a broken connection this fails too; the server rolls back by itself then.
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
+  }
+}
+
+async function commit(client: ClientBase): Promise<void> {
+  try {
+    await client.query('COMMIT');
+  } catch (error) {
+    throw new CommitUnknown(error);
   }
 }
 

@@ -26,12 +26,22 @@ export class ConnectFailure extends Error {
   }
 }
 
+/** The connection broke while the transaction was being committed: it may have happened or not. */
+export class CommitUnknown extends Error {
+  constructor(cause: unknown) {
+    super(`it is not known whether the change was made: ${reasonOf(cause)}`, { cause });
+    this.name = 'CommitUnknown';
+  }
+}
+
 /** serialization_failure, deadlock_detected, lock_not_available, unique_violation. */
 const CONFLICTS = new Set(['40001', '40P01', '55P03', '23505']);
 /** insufficient_resources, operator_intervention, connection exceptions, bad credentials, no database. */
 const OUTAGES = /^(53|57|08|28|3D)/;
 
 export function failureOf(error: unknown): Failure {
+  // The database itself refused the commit, so it did not happen.
+  if (error instanceof CommitUnknown && error.cause instanceof DatabaseError) return failureOf(error.cause);
   if (error instanceof BatchConflict) return 'conflict';
   if (error instanceof ConnectFailure) return 'outage';
   if (error instanceof DatabaseError) {

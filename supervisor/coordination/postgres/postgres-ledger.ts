@@ -25,7 +25,7 @@ import { PendingSignal } from '../pending-signal.ts';
 import * as operations from '../work-operations.ts';
 import { type PostgresJob, runBatch } from './batch.ts';
 import { databaseName, openPool, withClient } from './connections.ts';
-import { failureOf, reasonOf } from './failures.ts';
+import { CommitUnknown, failureOf, reasonOf } from './failures.ts';
 import { NOTIFY_PENDING, PendingListener } from './listener.ts';
 import { migrate } from './migrations.ts';
 import { PostgresReader } from './reader.ts';
@@ -117,7 +117,9 @@ export class PostgresLedger implements Ledger {
   }
 
   release(request: ReleaseRequest): Promise<SettleAnswer> {
-    return this.write(byLease(request), (table) => operations.releaseOne(table, request));
+    // Released twice is released once and refused once.
+    const needs = { ...byLease(request), repeatable: false };
+    return this.write(needs, (table) => operations.releaseOne(table, request));
   }
 
   submit(request: SubmitRequest): Promise<SubmitAnswer> {
@@ -128,7 +130,8 @@ export class PostgresLedger implements Ledger {
 
   async claimNext(request: ClaimNextRequest): Promise<readonly ClaimedWork[]> {
     await this.tendWhenDue();
-    const needs = { newLeases: request.max, next: request };
+    // Run again it would claim others, and nobody would know of the first.
+    const needs = { newLeases: request.max, next: request, repeatable: false };
     return await this.write(needs, (table, queueOf) => queueOf(request).claim(table, request));
   }
 
@@ -192,21 +195,23 @@ export class PostgresLedger implements Ledger {
     run: (...args: Parameters<PostgresJob['run']>) => T,
   ): Promise<T> {
     if (this.closed !== null) return Promise.reject(unavailable(this.options.url, 'is closed', null));
-    const nothing = { keys: [], ids: [], newItems: 0, newLeases: 0, next: null };
+    const nothing = { keys: [], ids: [], newItems: 0, newLeases: 0, next: null, repeatable: true };
     // What comes back is what `run` returned: results are paired with jobs by position.
     return this.guarded(() => this.commits.run({ ...nothing, ...needs, run }) as Promise<T>);
   }
 
   private async commit(jobs: readonly PostgresJob[]): Promise<readonly unknown[]> {
-    const { values, readied } = await this.retrying(() =>
-      withClient(this.pool, (client) => runBatch(client, jobs, this.options.policy, this.slot)),
+    const repeatable = jobs.every((job) => job.repeatable);
+    const { values, readied } = await this.retrying(
+      () => withClient(this.pool, (client) => runBatch(client, jobs, this.options.policy, this.slot)),
+      repeatable,
     );
     if (readied) this.announce();
     return values;
   }
 
-  /** Every job may be run again: a claim finds its own lease, an ack is a no-op, the rest is refused. */
-  private async retrying<T>(attempt: () => Promise<T>): Promise<T> {
+  /** @param repeatable whether `attempt` may run again after a commit that may have happened */
+  private async retrying<T>(attempt: () => Promise<T>, repeatable: boolean): Promise<T> {
     const end = performance.now() + RETRY_BUDGET_MS;
     for (let tries = 0; ; tries++) {
       try {
@@ -214,6 +219,8 @@ export class PostgresLedger implements Ledger {
       } catch (error) {
         const failure = failureOf(error);
         if (failure === 'fault') throw error;
+        const unknown = error instanceof CommitUnknown && failure === 'outage';
+        if (unknown && !repeatable) throw unavailable(this.options.url, 'did not answer', error);
         if (performance.now() > end || this.closed !== null)
           throw unavailable(this.options.url, 'cannot be used', error);
         const longest = failure === 'conflict' ? 10 : 250;
@@ -233,8 +240,9 @@ export class PostgresLedger implements Ledger {
   }
 
   private async tendNow(): Promise<TendReport> {
-    const { value, readied } = await this.retrying(() =>
-      withClient(this.pool, (client) => tend(client, this.options.policy, this.slot, TEND_LIMIT)),
+    const { value, readied } = await this.retrying(
+      () => withClient(this.pool, (client) => tend(client, this.options.policy, this.slot, TEND_LIMIT)),
+      true,
     );
     if (readied) this.announce();
     return value;
