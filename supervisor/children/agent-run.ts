@@ -40,6 +40,10 @@ export class AgentRun {
   readonly traceId: string | null;
   /** Its loop has reported its start. */
   begun = false;
+  /** Longest it may show no progress, ms; null: the default of its child. */
+  noProgressMs: number | null = null;
+  /** Resident memory its child may use, bytes; null: unbounded. */
+  memoryMaxBytes: number | null = null;
   /** For each endpoint the child was given: its place in the configuration. */
   endpoints: readonly number[] = [];
   /** Wakes of a session that has no child yet. */

@@ -50,6 +50,8 @@ export interface Grant {
 }
 
 interface Node {
+  /** Of the whole tree, as they were when its root came. */
+  readonly caps: TreeCaps;
   readonly path: string;
   readonly parent: string | null;
   readonly root: string;
@@ -79,7 +81,7 @@ export class AgentTree {
   private bucket: Bucket;
 
   constructor(
-    private readonly caps: TreeCaps,
+    private caps: TreeCaps,
     now: number,
   ) {
     this.bucket = fullBucket(caps.spawnRate, now);
@@ -87,6 +89,11 @@ export class AgentTree {
 
   get size(): number {
     return this.nodes.size;
+  }
+
+  /** Other caps: on the whole from here on, on a tree from its next root on. */
+  configure(caps: TreeCaps): void {
+    this.caps = caps;
   }
 
   /** Depth of the deepest running agent; 0 when there is none. */
@@ -123,7 +130,7 @@ export class AgentTree {
         'this agent is being stopped, so it can start no subagent; finish with what you have',
       );
     }
-    const { caps } = this;
+    const { caps } = parent;
     if (parent.depth + 1 > caps.maxDepth) {
       return refuse(
         'depth',
@@ -138,7 +145,7 @@ export class AgentTree {
         `this agent already has ${parent.children.size} subagents running, the most it may have; wait for one to end, or cancel one`,
       );
     }
-    if (this.nodes.size >= caps.maxTotal) {
+    if (this.nodes.size >= this.caps.maxTotal) {
       return refuse(
         'other',
         'other',
@@ -169,7 +176,7 @@ export class AgentTree {
         'there is no time left before your own deadline; finish with what you have',
       );
     }
-    const { taken, bucket } = takeToken(this.bucket, caps.spawnRate, now);
+    const { taken, bucket } = takeToken(this.bucket, this.caps.spawnRate, now);
     this.bucket = bucket;
     if (!taken) {
       return refuse(
@@ -201,9 +208,10 @@ export class AgentTree {
   report(path: string, tokens: number): boolean {
     const node = this.nodes.get(path);
     if (node === undefined) return false;
+    const { treeTokens } = node.caps;
     const before = this.tokensOf(node.root);
     node.tokens = Math.max(node.tokens, tokens);
-    return before <= this.caps.treeTokens && this.tokensOf(node.root) > this.caps.treeTokens;
+    return before <= treeTokens && this.tokensOf(node.root) > treeTokens;
   }
 
   /** Nothing grows under it any more. */
@@ -260,6 +268,7 @@ export class AgentTree {
   private enter(grant: Grant, parent: Node | null, now: number): void {
     parent?.children.add(grant.path);
     this.nodes.set(grant.path, {
+      caps: parent?.caps ?? this.caps,
       path: grant.path,
       parent: parent?.path ?? null,
       root: grant.root,

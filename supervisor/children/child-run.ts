@@ -96,6 +96,8 @@ export class ChildRun {
 
   /** From here on the run, or the turn of a session, has its deadline. */
   private watch(): void {
+    const { noProgressMs } = this.run;
+    if (noProgressMs !== null) this.detectors.allowSilence(noProgressMs);
     this.detectors.observe({
       type: 'assigned',
       deadlineMs: this.run.spec.limits.deadline_ms + this.slackMs,

@@ -15,7 +15,7 @@ import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
 import { type Entry, RunBook } from './run-book.ts';
 import { recordWarmDeath, refusedResult } from './settlement.ts';
 import { startFrame } from './start-frame.ts';
-import type { ChildSupervisorOptions, ModelChoice } from './supervisor-options.ts';
+import type { ChildSettings, ChildSupervisorOptions, ModelChoice } from './supervisor-options.ts';
 import { drainChildren, killChildren, type Living } from './teardown.ts';
 import { DEFAULT_TIMINGS, type SupervisorTimings } from './timings.ts';
 
@@ -28,6 +28,7 @@ const TOLD: ReadonlySet<StopCause> = new Set(['cancelled', 'drain', 'forced']);
 /** Every child process of one supervisor, and the tree of agents in them. */
 export class ChildSupervisor implements Children {
   private readonly timings: SupervisorTimings;
+  private settings: ChildSettings;
   private readonly env: Record<string, string>;
   private readonly book: RunBook;
   private readonly pool: ChildPool;
@@ -44,7 +45,8 @@ export class ChildSupervisor implements Children {
   private ticker: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: ChildSupervisorOptions) {
-    this.timings = { ...DEFAULT_TIMINGS, noProgressMs: options.limits.noProgressMs, ...options.timings };
+    this.timings = { ...DEFAULT_TIMINGS, ...options.timings };
+    this.settings = options;
     const { cgroup } = options;
     this.cgroups = cgroup === undefined || cgroup === null ? null : openCgroups(cgroup, options.log);
     this.env = agentEnvironment(options.env);
@@ -71,7 +73,6 @@ export class ChildSupervisor implements Children {
     this.watch = new ProcessWatch({
       clock: options.clock,
       log: options.log,
-      memoryMaxBytes: options.limits.childMemoryMaxBytes,
       sampleMs: this.timings.usageMs,
     });
     this.living = {
@@ -81,6 +82,12 @@ export class ChildSupervisor implements Children {
       empty: () =>
         this.children.size === 0 ? Promise.resolve() : new Promise((resolve) => this.emptied.push(resolve)),
     };
+  }
+
+  /** Other settings for what is launched from here on; what runs keeps its own. */
+  configure(settings: ChildSettings): void {
+    this.settings = settings;
+    this.book.configure(settings.limits);
   }
 
   get active(): number {
@@ -245,9 +252,12 @@ export class ChildSupervisor implements Children {
       this.settleUnstarted(run, 'spawn_failed', { type: 'ModelConfiguration', message: errorMessage(error) });
       return false;
     }
+    const { limits, telemetry } = this.settings;
     run.endpoints = model.configured;
+    run.noProgressMs = this.options.timings?.noProgressMs ?? limits.noProgressMs;
+    run.memoryMaxBytes = limits.childMemoryMaxBytes;
     entry.child = child;
-    child.assign(run, startFrame(run, model.block, this.book.mayBranch(run), this.options.telemetry));
+    child.assign(run, startFrame(run, model.block, this.book.mayBranch(run), telemetry));
     for (const { uris, messages } of run.earlyWakes.splice(0)) child.wake(uris, messages);
     if (run.pauseWanted) child.tell('run.pause');
     this.options.metrics.add('agent_subagents_spawned_total');

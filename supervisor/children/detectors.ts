@@ -23,7 +23,7 @@ export class Detectors {
 
   constructor(
     private readonly clock: Clock,
-    private readonly timings: LivenessTimings,
+    private timings: LivenessTimings,
     private readonly hooks: DetectorHooks,
   ) {
     this.liveness = livenessStart(clock.now(), clock.wall());
@@ -31,6 +31,11 @@ export class Detectors {
 
   get state(): Liveness {
     return this.liveness;
+  }
+
+  /** How long the run it watches from here on may show no progress, ms. */
+  allowSilence(noProgressMs: number): void {
+    this.timings = { ...this.timings, noProgressMs };
   }
 
   observe(event: Observation): void {

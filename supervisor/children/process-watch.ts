@@ -9,8 +9,6 @@ import { type Usage, UsageSampler } from './usage.ts';
 export interface ProcessWatchOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** Resident memory one child may use, bytes; null: unbounded. */
-  readonly memoryMaxBytes: number | null;
   readonly sampleMs: number;
 }
 
@@ -31,11 +29,11 @@ export class ProcessWatch {
       if (child.run !== null && child.pid !== null && !child.process.leaderGone) byPid.set(child.pid, child);
     }
     void this.sampler.sample([...byPid.keys()]).then((usage) => {
-      const cap = this.options.memoryMaxBytes;
-      if (cap === null) return;
       for (const [pid, { rssBytes }] of usage) {
-        if (rssBytes > cap)
-          byPid.get(pid)?.convict('memory', `it used ${rssBytes} bytes of memory; the cap is ${cap}`);
+        const child = byPid.get(pid);
+        const cap = child?.run?.memoryMaxBytes ?? null;
+        if (cap !== null && rssBytes > cap)
+          child?.convict('memory', `it used ${rssBytes} bytes of memory; the cap is ${cap}`);
       }
     });
   }

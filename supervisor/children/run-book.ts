@@ -1,13 +1,13 @@
 import { ulid } from 'ulid';
 import { AgentRun, outcomeOf, type RunEnd } from './agent-run.ts';
-import { AgentTree, type Grant, type RefusalReason, type SpawnRequest } from './agent-tree.ts';
+import { AgentTree, type Grant, type RefusalReason, type SpawnRequest, type TreeCaps } from './agent-tree.ts';
 import type { Child } from './child.ts';
 import type { ProgressParams } from './frame-intake.ts';
 import type { RunOutcome, RunSpec, StopCause } from './run.ts';
 import { recordSettlement } from './settlement.ts';
 import { StepCount } from './step-count.ts';
 import { Subagents } from './subagents.ts';
-import type { ChildSupervisorOptions, ReportedModelCall } from './supervisor-options.ts';
+import type { ChildSettings, ChildSupervisorOptions, ReportedModelCall } from './supervisor-options.ts';
 
 export interface Entry {
   readonly run: AgentRun;
@@ -27,6 +27,7 @@ export class RunBook {
   readonly subagents: Subagents;
   private readonly steps: StepCount;
   private readonly tree: AgentTree;
+  private limits: ChildSettings['limits'];
   private readonly entries = new Map<string, Entry>();
   private readonly byPath = new Map<string, Entry>();
 
@@ -36,16 +37,8 @@ export class RunBook {
   ) {
     const { clock, limits, metrics } = options;
     this.steps = new StepCount(metrics);
-    this.tree = new AgentTree(
-      {
-        maxDepth: limits.maxDepth,
-        maxChildren: limits.maxChildren,
-        maxTotal: limits.maxTotalSubagents,
-        treeTokens: limits.treeTokens,
-        spawnRate: { burst: 8, perSecond: 2 },
-      },
-      clock.now(),
-    );
+    this.limits = limits;
+    this.tree = new AgentTree(treeCaps(limits), clock.now());
     this.subagents = new Subagents(this.tree, {
       now: () => clock.now(),
       metrics,
@@ -62,6 +55,12 @@ export class RunBook {
     return this.entries.size;
   }
 
+  /** Other limits for what is launched from here on. */
+  configure(limits: ChildSettings['limits']): void {
+    this.limits = limits;
+    this.tree.configure(treeCaps(limits));
+  }
+
   all(): readonly Entry[] {
     return [...this.entries.values()];
   }
@@ -72,7 +71,7 @@ export class RunBook {
 
   /** Enters what the engine launches; null when that run is under way already. */
   addRoot(spec: RunSpec): AgentRun | null {
-    const { clock, log, limits } = this.options;
+    const { clock, log } = this.options;
     if (this.entries.has(spec.runId)) {
       log.error('loop.error', { msg: `run ${spec.runId} was launched twice; the second launch is ignored` });
       return null;
@@ -80,7 +79,7 @@ export class RunBook {
     const now = clock.now();
     const { path } = this.tree.addRoot(spec, spec.route === null, now);
     const place = { agentId: ulid(), path, depth: 0, parent: null, rootRunId: spec.runId };
-    const maxTokens = Math.min(spec.limits.max_tokens, limits.treeTokens);
+    const maxTokens = Math.min(spec.limits.max_tokens, this.limits.treeTokens);
     const bounded = { ...spec, limits: { ...spec.limits, max_tokens: maxTokens } };
     return this.enter(new AgentRun(bounded, place, now, log));
   }
@@ -98,7 +97,7 @@ export class RunBook {
 
   /** Whether it may start subagents at all. */
   mayBranch(run: AgentRun): boolean {
-    const { maxDepth, maxChildren } = this.options.limits;
+    const { maxDepth, maxChildren } = this.limits;
     return run.depth < maxDepth && maxChildren > 0;
   }
 
@@ -203,6 +202,16 @@ export class RunBook {
     const between = [path, ...this.tree.ancestors(path)];
     return between.slice(0, between.indexOf(ancestor)).some((one) => this.subagents.isDetached(one));
   }
+}
+
+function treeCaps(limits: ChildSettings['limits']): TreeCaps {
+  return {
+    maxDepth: limits.maxDepth,
+    maxChildren: limits.maxChildren,
+    maxTotal: limits.maxTotalSubagents,
+    treeTokens: limits.treeTokens,
+    spawnRate: { burst: 8, perSecond: 2 },
+  };
 }
 
 function modelCallOf(

@@ -1,14 +1,14 @@
 import type { ModelBlock, RunStart } from '../../protocol/frames.ts';
 import type { AgentRun } from './agent-run.ts';
 import { SUBAGENT_TOOLS } from './self-tools.ts';
-import type { ChildSupervisorOptions } from './supervisor-options.ts';
+import type { ChildSettings } from './supervisor-options.ts';
 
 /** The frame that gives a child its run. */
 export function startFrame(
   run: AgentRun,
   model: ModelBlock,
   mayBranch: boolean,
-  telemetry: ChildSupervisorOptions['telemetry'],
+  telemetry: ChildSettings['telemetry'],
 ): RunStart {
   const { spec } = run;
   const { instance, logLevel, logContent } = telemetry;

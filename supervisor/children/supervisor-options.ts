@@ -24,14 +24,8 @@ export interface ReportedModelCall {
   readonly tokensOut: number;
 }
 
-export interface ChildSupervisorOptions {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** The child program. It is run as it is, never through a shell. */
-  readonly command: readonly [string, ...string[]];
-  /** The supervisor's environment; children get an allow-listed part of it. */
-  readonly env: NodeJS.ProcessEnv;
+/** What may change while the supervisor runs; a run keeps what it began with. */
+export interface ChildSettings {
   readonly limits: {
     readonly maxDepth: number;
     readonly maxChildren: number;
@@ -40,16 +34,26 @@ export interface ChildSupervisorOptions {
     readonly noProgressMs: number;
     readonly childMemoryMaxBytes: number | null;
   };
-  readonly callTool: CallTool;
-  /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
-  readonly model: () => ModelChoice;
-  /** Every model call a child reports. */
-  readonly modelCall?: (call: ReportedModelCall) => void;
   readonly telemetry: {
     readonly instance: string;
     readonly logLevel: string;
     readonly logContent: boolean;
   };
+}
+
+export interface ChildSupervisorOptions extends ChildSettings {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** The child program. It is run as it is, never through a shell. */
+  readonly command: readonly [string, ...string[]];
+  /** The supervisor's environment; children get an allow-listed part of it. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly callTool: CallTool;
+  /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
+  readonly model: () => ModelChoice;
+  /** Every model call a child reports. */
+  readonly modelCall?: (call: ReportedModelCall) => void;
   readonly emit: (message: RunMessage) => void;
   /** In [0, 1). */
   readonly random?: () => number;
