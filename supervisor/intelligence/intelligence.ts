@@ -11,16 +11,21 @@ import { IntelligenceHealth, type IntelligenceSnapshot } from './intelligence-he
 export class Intelligence {
   private readonly health: IntelligenceHealth;
   private down = false;
+  /** Endpoints configured before the present ones: runs of then report under lower numbers. */
+  private earlier = 0;
 
-  /** @param changed all endpoints went down, or one came back */
+  /**
+   * @param config the configuration in force, asked for each run
+   * @param changed all endpoints went down, or one came back
+   */
   constructor(
-    private readonly config: Pick<Config, 'intelligence' | 'tlsCa'>,
+    private readonly config: () => Pick<Config, 'intelligence' | 'tlsCa'>,
     clock: Clock,
     private readonly log: Log,
     private readonly metrics: Metrics,
     private readonly changed: () => void,
   ) {
-    this.health = new IntelligenceHealth(config.intelligence.endpoints.length, clock);
+    this.health = new IntelligenceHealth(config().intelligence.endpoints.length, clock);
   }
 
   get allDown(): boolean {
@@ -38,7 +43,7 @@ export class Intelligence {
    * @throws AgentdError CONFIG_INVALID when a token cannot be read
    */
   choose(): ModelChoice {
-    const { intelligence, tlsCa } = this.config;
+    const { intelligence, tlsCa } = this.config();
     const { items, configured } = this.health.arrange(intelligence.endpoints);
     const block: ModelBlock = {
       endpoints: items.map(({ url, token }) => ({
@@ -50,7 +55,14 @@ export class Intelligence {
       max_attempts: intelligence.maxAttempts,
       ...(tlsCa === null ? {} : { tls_ca: tlsCa }),
     };
-    return { block, configured };
+    return { block, configured: configured.map((place) => this.earlier + place) };
+  }
+
+  /** The endpoints are others now: nothing is known about them, and reports about the old ones count no more. */
+  reset(before: number): void {
+    this.earlier += before;
+    this.health.reset(this.config().intelligence.endpoints.length);
+    this.look();
   }
 
   /** A child reports a model call. */
@@ -62,7 +74,7 @@ export class Intelligence {
     if (!call.ok) metrics.add('agent_intel_errors_total', { reason: call.reason ?? 'other' });
     if (call.tokensIn > 0) metrics.add('agent_tokens_total', { model, type: 'in' }, call.tokensIn);
     if (call.tokensOut > 0) metrics.add('agent_tokens_total', { model, type: 'out' }, call.tokensOut);
-    const change = this.health.record(call);
+    const change = this.health.record({ ...call, endpoint: call.endpoint - this.earlier });
     if (change !== null) {
       const up = change.to === 'closed';
       this.log.write(up ? 'info' : 'warn', 'intel.result', {

@@ -9,20 +9,20 @@ const WORK_TOOL = /^(work\.|lease\.)/;
 
 /** Writes the specification of each run from the configuration and what is connected now. */
 export class RunFactory {
-  private readonly scopes = new Map<RouteConfig, (name: string) => boolean>();
-  private readonly coordinators: ReadonlySet<string>;
+  private readonly scopes = new WeakMap<RouteConfig, (name: string) => boolean>();
 
-  /** @param tools every tool of every live server, asked for each run */
+  /**
+   * @param config the configuration in force, asked for each run
+   * @param tools every tool of every live server, asked for each run
+   */
   constructor(
-    private readonly config: Config,
+    private readonly config: () => Config,
     private readonly tools: () => readonly ToolDescriptor[],
-  ) {
-    this.coordinators = new Set(config.routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
-  }
+  ) {}
 
   /** The root task of `once`, `loop` and `schedule`. */
   root(runId: string, traceparent: string): RunSpec {
-    const { instruction, outputContract } = this.config;
+    const { instruction, outputContract } = this.config();
     return {
       runId,
       kind: 'run',
@@ -76,12 +76,13 @@ export class RunFactory {
   }
 
   private onRoute(route: RouteConfig, runId: string, traceparent: string): Omit<RunSpec, 'kind' | 'event'> {
+    const { instruction, outputContract } = this.config();
     return {
       runId,
-      instruction: route.instruction ?? this.config.instruction ?? '',
+      instruction: route.instruction ?? instruction ?? '',
       tools: this.scope(route),
       limits: this.limits(),
-      outputContract: route.outputContract ?? this.config.outputContract,
+      outputContract: route.outputContract ?? outputContract,
       traceparent,
       route: route.name,
     };
@@ -90,9 +91,10 @@ export class RunFactory {
   /** What a run may call: the route's globs, or everything that is not coordination. */
   private scope(route: RouteConfig | null): readonly ToolDescriptor[] {
     const inScope = route === null ? null : this.scopeOf(route);
-    return this.tools().filter((one) =>
-      inScope === null ? !(this.coordinators.has(one.server) && WORK_TOOL.test(one.tool)) : inScope(one.name),
-    );
+    if (inScope !== null) return this.tools().filter(({ name }) => inScope(name));
+    const { routes } = this.config();
+    const coordinators = new Set(routes.flatMap(({ claim }) => (claim === null ? [] : [claim.server])));
+    return this.tools().filter(({ server, tool }) => !(coordinators.has(server) && WORK_TOOL.test(tool)));
   }
 
   private scopeOf(route: RouteConfig): ((name: string) => boolean) | null {
@@ -106,7 +108,7 @@ export class RunFactory {
   }
 
   private limits(): RunLimits {
-    const { limits, mcpServers } = this.config;
+    const { limits, mcpServers } = this.config();
     return {
       max_steps: limits.maxSteps,
       max_tokens: limits.maxTokens,

@@ -6,8 +6,8 @@ import type { Metrics } from '../telemetry/metrics.ts';
 export class TokenBudget {
   private spent = 0;
 
-  /** @param limit tokens; null: unbounded */
-  constructor(private readonly limit: number | null) {}
+  /** @param limit tokens, as it is now; null: unbounded */
+  constructor(private readonly limit: () => number | null) {}
 
   record(usage: Pick<Usage, 'tokens_in' | 'tokens_out'>): void {
     this.spent += usage.tokens_in + usage.tokens_out;
@@ -15,7 +15,8 @@ export class TokenBudget {
 
   /** Null: unbounded. Never negative. */
   get remaining(): number | null {
-    return this.limit === null ? null : Math.max(0, this.limit - this.spent);
+    const limit = this.limit();
+    return limit === null ? null : Math.max(0, limit - this.spent);
   }
 }
 

@@ -19,7 +19,6 @@ export type SupervisorEvent =
   /** A resource has been looked at, for a claim key that depends on it. */
   | {
       readonly type: 'described';
-      readonly route: string;
       readonly key: string;
       readonly since: number;
       readonly info: ResourceInfo | null | 'failed';

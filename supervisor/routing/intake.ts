@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config, RouteConfig } from '../config/config.ts';
 import { compileShardKey, inShard, type ShardKey } from '../gates/shard-gate.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -38,33 +38,77 @@ const SMALLEST_CAP = 16;
  * paid for when either answer is no.
  */
 export class Intake {
-  readonly lanes: readonly Lane[];
-  private readonly router: Router;
-  private readonly byRoute = new Map<Route, Lane>();
+  private current: readonly Lane[] = [];
+  private router = new Router([]);
+  private byRoute = new Map<Route, Lane>();
+  /** In delivery on a route that does not take them any more, with the queue that delivers them. */
+  private readonly displaced = new Map<string, RouteQueue>();
 
   /** @param watched how many distinct URIs are watched now: the default queue cap */
   constructor(
     private readonly config: Pick<Config, 'routes' | 'shard'>,
     private readonly log: Log,
     private readonly metrics: Metrics,
-    watched: () => number,
+    private readonly watched: () => number,
     private readonly looks: ShardLooks | null = null,
   ) {
-    this.router = new Router(config.routes);
-    this.lanes = this.router.routes.map((route) => {
-      const { debounceMs, queueCap, overflow, shardKey } = route.config;
-      const lane: Lane = {
-        route,
-        queue: new RouteQueue({
-          debounceMs,
-          cap: () => queueCap ?? Math.max(SMALLEST_CAP, watched()),
-          overflow,
-        }),
-        shardKey: compileShardKey(shardKey),
-      };
-      this.byRoute.set(route, lane);
-      return lane;
-    });
+    this.reroute(config.routes, 0);
+  }
+
+  get lanes(): readonly Lane[] {
+    return this.current;
+  }
+
+  /**
+   * Puts other routes in force. A route that keeps its name keeps its queue. What waits moves to the
+   * route that takes it now, and is dropped and counted where none does. What is in delivery ends on
+   * the route it began on; until then no other route starts on the same resource.
+   *
+   * @param now monotonic ms
+   * @returns whether a resource has an owner, and another one than before
+   */
+  reroute(routes: readonly RouteConfig[], now: number): (server: string, uri: string) => boolean {
+    const { router: before, current: old } = this;
+    const queues = new Map(old.map(({ route, queue }) => [route.config.name, queue]));
+    this.router = new Router(routes);
+    this.byRoute = new Map(
+      this.router.routes.map((route) => [route, this.lane(route, queues.get(route.config.name))]),
+    );
+    this.current = [...this.byRoute.values()];
+    for (const { queue } of old) {
+      for (const key of queue.uris()) {
+        const { server, uri } = splitDeliveryKey(key);
+        if (this.laneOf(server, uri)?.queue !== queue) this.displaced.set(key, queue);
+      }
+    }
+    this.rehome(now);
+    return (server, uri) => {
+      const owner = this.router.find(server, uri);
+      return owner !== null && owner.config.name !== before.find(server, uri)?.config.name;
+    };
+  }
+
+  /** Moves what a route no longer takes as soon as it is not in delivery there. Before each start. */
+  rehome(now: number): void {
+    for (const [key, queue] of this.displaced) {
+      if (queue.stateOf(key) === 'delivering') continue;
+      this.displaced.delete(key);
+      const since = queue.withdraw(key);
+      if (since === null) continue;
+      const { server, uri } = splitDeliveryKey(key);
+      const lane = this.laneOf(server, uri);
+      if (lane === null) {
+        this.metrics.add('agent_dropped_events_total');
+        this.log.info('event.unrouted', { server, uri, msg: 'it waited, and no route takes it any more' });
+      } else this.locate(lane, { server, uri, cause: 'reroute', at: since }, now);
+    }
+  }
+
+  private lane(route: Route, queue: RouteQueue | undefined): Lane {
+    const { debounceMs, queueCap, overflow, shardKey } = route.config;
+    const options = { debounceMs, cap: () => queueCap ?? Math.max(SMALLEST_CAP, this.watched()), overflow };
+    queue?.configure(options);
+    return { route, queue: queue ?? new RouteQueue(options), shardKey: compileShardKey(shardKey) };
   }
 
   /** Takes one update as far as its queue; the lane it waits on, or null when it is not ours. */
@@ -72,18 +116,19 @@ export class Intake {
     const { log, metrics } = this;
     const { server, uri } = heard;
     log.debug('resource.updated', { server, uri, cause: heard.cause });
-    const route = this.router.find(server, uri);
-    const lane = route === null ? undefined : this.byRoute.get(route);
-    if (lane === undefined) {
+    const lane = this.laneOf(server, uri);
+    if (lane === null) {
       metrics.add('agent_unrouted_events_total');
       log.debug('event.unrouted', { server, uri });
       return null;
     }
-    if (
-      this.looks !== null &&
-      this.config.shard.count > 1 &&
-      lane.route.config.shardKey.kind === 'metadata'
-    ) {
+    return this.locate(lane, heard, now);
+  }
+
+  /** Queues it, at once or when it is known which shard it is in. */
+  private locate(lane: Lane, heard: Heard, now: number): Lane | null {
+    const { shardKey } = lane.route.config;
+    if (this.looks !== null && this.config.shard.count > 1 && shardKey.kind === 'metadata') {
       this.looks.look(heard);
       return null;
     }
@@ -105,7 +150,11 @@ export class Intake {
       log.debug('shard.skipped', { server, uri, route: lane.route.config.name });
       return null;
     }
-    const offered = lane.queue.offer(deliveryKey(server, uri), now, heard.at);
+    const key = deliveryKey(server, uri);
+    // One delivery of a resource at a time: another route's is waited for.
+    const elsewhere = this.displaced.get(key);
+    const queue = elsewhere?.stateOf(key) === 'delivering' ? elsewhere : lane.queue;
+    const offered = queue.offer(key, now, heard.at);
     if (offered.kind === 'coalesced') metrics.add('agent_coalesced_events_total');
     if (offered.kind === 'dropped') {
       metrics.add('agent_dropped_events_total');
@@ -132,7 +181,8 @@ export class Intake {
 
   /** Reactions being claimed, running or settling on any lane. */
   get inflight(): number {
-    return this.lanes.reduce((sum, lane) => sum + lane.queue.inflight, 0);
+    const queues = new Set([...this.lanes.map(({ queue }) => queue), ...this.displaced.values()]);
+    return [...queues].reduce((sum, queue) => sum + queue.inflight, 0);
   }
 
   /** Age of the oldest waiting event, ms. */

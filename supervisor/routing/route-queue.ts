@@ -15,7 +15,7 @@ export type DeliveryState =
   | { readonly state: 'waiting'; readonly since: number }
   | { readonly state: 'delivering'; readonly since: number; readonly again: number | null };
 
-/** One printable row of the delivery table. */
+/** The delivery table. */
 export const TRANSITIONS = [
   {
     state: 'idle',
@@ -100,13 +100,16 @@ const LONGEST_DEBOUNCE = 4;
 
 export class RouteQueue {
   private readonly entries = new Map<string, DeliveryState>();
-  /** Waiting URIs in order of arrival. A Map iterates in insertion order. */
   private readonly ready = new Map<string, number>();
   private readonly debouncing = new Set<string>();
   private readonly held = new Map<string, number>();
   private delivering = 0;
 
-  constructor(private readonly options: RouteQueueOptions) {}
+  constructor(private options: RouteQueueOptions) {}
+
+  configure(options: RouteQueueOptions): void {
+    this.options = options;
+  }
 
   /** Entries that wait: debouncing, waiting or held back. */
   get waiting(): number {
@@ -115,6 +118,11 @@ export class RouteQueue {
 
   get inflight(): number {
     return this.delivering;
+  }
+
+  /** URIs that wait or are in delivery. */
+  uris(): string[] {
+    return [...this.entries.keys(), ...this.held.keys()];
   }
 
   stateOf(uri: string): DeliveryState['state'] | 'idle' {
@@ -162,13 +170,21 @@ export class RouteQueue {
 
   /** Takes a URI into delivery whether or not it waits. It must not be in delivery already. */
   take(uri: string, now: number): void {
-    const since = this.entries.get(uri)?.since ?? this.held.get(uri) ?? now;
     if (this.stateOf(uri) === 'delivering') throw new Error(`cannot take ${uri}: it is in delivery`);
+    const since = this.withdraw(uri) ?? now;
+    this.entries.set(uri, { state: 'delivering', since, again: null });
+    this.delivering++;
+  }
+
+  /** Takes a URI that waits out of the queue; when it was first heard, or null when it does not wait. */
+  withdraw(uri: string): number | null {
+    const since = this.entries.get(uri)?.since ?? this.held.get(uri) ?? null;
+    if (since === null || this.stateOf(uri) === 'delivering') return null;
+    this.entries.delete(uri);
     this.ready.delete(uri);
     this.debouncing.delete(uri);
     this.held.delete(uri);
-    this.entries.set(uri, { state: 'delivering', since, again: null });
-    this.delivering++;
+    return since;
   }
 
   /** Ends a delivery. An update heard meanwhile is queued again; true when there was one. */
@@ -206,21 +222,10 @@ export class RouteQueue {
     const consider = (since: number): void => {
       if (oldest === null || since < oldest) oldest = since;
     };
-    // Arrival order, except for re-offers, which keep their first time: look at every one.
     for (const since of this.ready.values()) consider(since);
     for (const uri of this.debouncing) consider(this.entries.get(uri)?.since ?? Number.POSITIVE_INFINITY);
     for (const since of this.held.values()) consider(since);
     return oldest;
-  }
-
-  /** Drops everything that waits and says which URIs that were. */
-  clear(): string[] {
-    const dropped = [...this.ready.keys(), ...this.debouncing, ...this.held.keys()];
-    for (const uri of dropped) this.entries.delete(uri);
-    this.ready.clear();
-    this.debouncing.clear();
-    this.held.clear();
-    return dropped;
   }
 
   private enter(uri: string, now: number, heardAt: number): Offered {

@@ -20,6 +20,8 @@ export type SessionEvent =
   | { readonly type: 'updates'; readonly keys: readonly string[]; readonly newRunId: string }
   | { readonly type: 'turned'; readonly runId: string }
   | { readonly type: 'ended'; readonly runId: string; readonly verdict: RestartVerdict }
+  /** Its child was started under settings that have changed since. */
+  | { readonly type: 'renew' }
   | { readonly type: 'close' };
 
 /** What the restart governor says of a session that ended. */
@@ -30,6 +32,8 @@ export type RestartVerdict =
 export type SessionEffect =
   | { readonly type: 'open'; readonly runId: string }
   | { readonly type: 'wake'; readonly runId: string; readonly keys: readonly string[] }
+  /** The child is not needed any more; its end is no failure. */
+  | { readonly type: 'dismiss'; readonly runId: string }
   | { readonly type: 'settle'; readonly keys: readonly string[] }
   /** The turn did not happen: these are to be delivered again at `at`. */
   | { readonly type: 'put_back'; readonly keys: readonly string[]; readonly at: number }
@@ -55,6 +59,9 @@ export function stepSession(state: SessionState, event: SessionEvent, now: numbe
       };
     case 'ended':
       return stepEnded(state, event);
+    case 'renew':
+      if (state.state !== 'idle') return { state, effects: [] };
+      return { state: CLOSED, effects: [{ type: 'dismiss', runId: state.runId }] };
     case 'close':
       return {
         state: { state: 'closed', notBefore: Number.POSITIVE_INFINITY },
@@ -133,6 +140,7 @@ export const TRANSITIONS = [
   },
   { state: 'turning', event: 'ended', next: 'broken', effects: 'refuse', note: 'the breaker opened' },
   { state: 'idle', event: 'ended', next: 'closed', effects: '', note: '' },
+  { state: 'idle', event: 'renew', next: 'closed', effects: 'dismiss', note: 'its route has changed' },
   { state: 'idle', event: 'ended', next: 'broken', effects: '', note: 'the breaker opened' },
   {
     state: 'broken',

@@ -1,8 +1,9 @@
 import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
+import type { RouteConfig } from '../config/config.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type Lane, splitDeliveryKey } from './intake.ts';
+import { type Intake, type Lane, splitDeliveryKey } from './intake.ts';
 import {
   CLOSED,
   type RestartVerdict,
@@ -20,7 +21,7 @@ export interface Governor {
 
 export interface SessionDeps {
   readonly clock: Clock;
-  readonly children: Pick<Children, 'launch' | 'wake'>;
+  readonly children: Pick<Children, 'launch' | 'wake' | 'stop'>;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly newRunId: () => string;
@@ -43,6 +44,10 @@ interface Session {
   /** Delivery key → the lane it came from. */
   readonly lanes: Map<string, Lane>;
   state: SessionState;
+  /** The route its present child was started for. */
+  route: RouteConfig | null;
+  /** That route is no longer what it was: the child goes after its turn. */
+  outdated: boolean;
 }
 
 /** The warm sessions of all `continue` routes. Several routes may share one session. */
@@ -51,7 +56,7 @@ export class Sessions {
   private readonly byRun = new Map<string, Session>();
 
   constructor(
-    private readonly lanes: readonly Lane[],
+    private readonly intake: Pick<Intake, 'lanes'>,
     private readonly deps: SessionDeps,
   ) {}
 
@@ -72,7 +77,7 @@ export class Sessions {
   /** Wakes every session that has updates waiting and is not in a turn. */
   pump(): void {
     if (!this.deps.mayStart()) return;
-    for (const lane of this.lanes) {
+    for (const lane of this.intake.lanes) {
       const { disposition } = lane.route.config;
       if (disposition.kind !== 'continue') continue;
       const session = this.session(disposition.session);
@@ -89,6 +94,18 @@ export class Sessions {
     if (session === undefined) return;
     session.governor.succeeded(this.deps.clock.now());
     this.step(session, { type: 'turned', runId });
+    this.renew(session);
+  }
+
+  /**
+   * Sessions whose child was started for an outdated route go on with a new child: at once, or after
+   * the turn they are in. The new one remembers nothing of the old.
+   */
+  outdate(isOutdated: (route: RouteConfig) => boolean): void {
+    for (const session of this.sessions.values()) {
+      session.outdated ||= session.route !== null && isOutdated(session.route);
+      this.renew(session);
+    }
   }
 
   /** The session's child is gone: its turn is made again by the next one, or refused. */
@@ -115,10 +132,27 @@ export class Sessions {
     this.step(session, { type: 'ended', runId: outcome.runId, verdict });
   }
 
+  private renew(session: Session): void {
+    if (session.outdated) this.step(session, { type: 'renew' });
+    const { state, name } = session;
+    const wanted = this.intake.lanes.some(
+      ({ route: { config } }) =>
+        config.disposition.kind === 'continue' && config.disposition.session === name,
+    );
+    if (!wanted && (state.state === 'closed' || state.state === 'broken')) this.sessions.delete(name);
+  }
+
   private session(name: string): Session {
     let session = this.sessions.get(name);
     if (session === undefined) {
-      session = { name, governor: this.deps.newGovernor(), lanes: new Map(), state: CLOSED };
+      session = {
+        name,
+        governor: this.deps.newGovernor(),
+        lanes: new Map(),
+        state: CLOSED,
+        route: null,
+        outdated: false,
+      };
       this.sessions.set(name, session);
     }
     return session;
@@ -147,6 +181,8 @@ export class Sessions {
       case 'open':
         if (lane === undefined) return;
         this.byRun.set(effect.runId, session);
+        session.route = lane.route.config;
+        session.outdated = false;
         children.launch(this.deps.spec(lane, session.name, effect.runId));
         return;
       case 'wake':
@@ -156,6 +192,10 @@ export class Sessions {
           effect.keys.map((key) => splitDeliveryKey(key).uri),
           [],
         );
+        return;
+      case 'dismiss':
+        this.byRun.delete(effect.runId);
+        children.stop(effect.runId, 'cancelled');
         return;
       case 'settle':
         for (const key of effect.keys) this.release(session, key)?.queue.settle(key, clock.now());
