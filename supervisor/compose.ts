@@ -9,6 +9,7 @@ import { FinalReport } from './lifecycle/final-report.ts';
 import { openService } from './lifecycle/systemd-service.ts';
 import { buildParts, type Parts } from './parts.ts';
 import { systemClock } from './reactor/clock.ts';
+import { pathFilter } from './telemetry/aggregate.ts';
 import { EventRing } from './telemetry/event-ring.ts';
 import { createLog, type LogSink } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics-exporter.ts';
@@ -41,6 +42,7 @@ export async function runSupervisor(
   const log: LogSink = createLog({
     level: observability.logLevel,
     format: observability.logFormat,
+    shown: pathFilter(observability.onlyPaths),
     identity: {
       runId,
       agentId: SUPERVISOR_AGENT_ID,

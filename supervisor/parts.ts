@@ -6,16 +6,20 @@ import { ruleOfTwo } from './children/rule-of-two.ts';
 import type { RunOutcome } from './children/run.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
+import { ConfigInForce } from './config/in-force.ts';
+import { capacityOf } from './gates/admission-gate.ts';
 import { LeaseKeeper } from './gates/lease-keeper.ts';
 import { Intelligence } from './intelligence/intelligence.ts';
 import { connections } from './lifecycle/connections.ts';
 import { Drain } from './lifecycle/drain.ts';
-import { releaseBudget } from './lifecycle/drain-machine.ts';
+import { drainActions } from './lifecycle/drain-actions.ts';
 import { Governed } from './lifecycle/governed.ts';
 import { processInstance } from './lifecycle/instance.ts';
 import type { Management } from './lifecycle/manage.ts';
 import { RootRuns } from './lifecycle/root-runs.ts';
 import { RunFactory } from './lifecycle/run-factory.ts';
+import { standbyMember, withStandbyRoute } from './lifecycle/standby-member.ts';
+import { type StartedTriggers, startTriggers } from './lifecycle/start-triggers.ts';
 import { TokenBudget } from './lifecycle/token-budget.ts';
 import { systemClock } from './reactor/clock.ts';
 import type { SupervisorEvent } from './reactor/event.ts';
@@ -85,7 +89,9 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
   const timers = new Timers(clock);
   const random = Math.random;
   const instance = processInstance(config.identity.instance);
-  const budget = new TokenBudget(config.limits.budgetTokensLifetime);
+  const settings = new ConfigInForce(config);
+  const { current } = settings;
+  const budget = new TokenBudget(() => current().limits.budgetTokensLifetime);
 
   const reactor: Reactor<SupervisorEvent> = new Reactor(
     (event) => supervisor.handle(event),
@@ -107,9 +113,12 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     log,
   });
   const health = input.observed(healthThread);
-  const intelligence = new Intelligence(config, clock, log, metrics, () => supervisor.publishReadiness());
+  const intelligence = new Intelligence(current, clock, log, metrics, () => supervisor.publishReadiness());
   const links = await connections({ config, clock, log, metrics, instance, emit: post });
 
+  const found = (looked: Looked): void => post({ type: 'shard.looked', ...looked });
+  const looks = new ShardLookup({ clock, timers, describe: links.describe, found, log, metrics, random });
+  const intake = new Intake(withStandbyRoute(config), log, metrics, () => supervisor.watched, looks);
   const tags = new Map(config.mcpServers.map((server) => [server.name, server.tags]));
   const children = new ChildSupervisor({
     clock,
@@ -125,24 +134,28 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       instance: config.identity.instance,
       logLevel: config.observability.logLevel,
       logContent: config.observability.logContent,
+      aggregateLogs: config.observability.aggregateLogs,
     },
     emit: post,
     random,
+    cgroup: config.cgroup,
     forbidden: (tools) =>
       config.allowTrifecta ? null : ruleOfTwo(tools, (server) => tags.get(server) ?? []),
     subagentChanged: (handle) => management?.subagentChanged(handle),
   });
-  children.setWarmTarget(config.limits.warmChildren);
+  // A standby member keeps a child warm for every slot it can fill, no more.
+  const slots = capacityOf(
+    intake.lanes.map(({ route }) => route.config.maxInflight),
+    config.limits.maxTotalSubagents,
+  );
+  children.setWarmTarget(Math.min(config.limits.warmChildren, config.standby === null ? Infinity : slots));
 
   const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
-  const found = (looked: Looked): void => post({ type: 'shard.looked', ...looked });
-  const looks = new ShardLookup({ clock, timers, describe: links.describe, found, log, metrics, random });
-  const intake = new Intake(config, log, metrics, () => supervisor.watched, looks);
-  const factory = new RunFactory(config, links.tools);
+  const factory = new RunFactory(current, links.tools);
   // A root run continues the trace we were started in; each reaction begins one of its own.
   const rootTrace = (): string => childTraceparent(input.traceparent);
 
-  const reactions = new Reactions(intake.lanes, {
+  const reactions = new Reactions(intake, {
     clock,
     timers,
     children,
@@ -156,9 +169,9 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     spec: (lane, run) => factory.reaction(lane.route.config, run),
     describe: links.describe,
     gate: () => supervisor.gate(),
-    maxTotal: config.limits.maxTotalSubagents,
+    maxTotal: () => current().limits.maxTotalSubagents,
   });
-  const sessions = new Sessions(intake.lanes, {
+  const sessions = new Sessions(intake, {
     clock,
     children,
     log,
@@ -185,32 +198,32 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     finished: input.finished,
   });
 
-  let stopClock = (): void => undefined;
+  const standby = standbyMember({
+    config,
+    clock,
+    log,
+    links,
+    intake,
+    reactions,
+    supervisor: () => supervisor,
+    post,
+  });
+
+  let triggers: StartedTriggers | null = null;
   const drain = new Drain({
     clock,
     log,
     metrics,
     drainTimeoutMs: config.lifecycle.drainTimeoutMs,
     stepDone: (step) => post({ type: 'drain.step_done', step }),
-    actions: {
-      disarm: () => {
-        stopClock();
-        timers.clear('loop');
-        links.disarm();
-        children.setWarmTarget(0);
-      },
-      releaseOffers: (budgetMs) => {
-        keeper.drain(releaseBudget(config.lifecycle.drainTimeoutMs));
-        return keeper.settled('offered', budgetMs);
-      },
-      stopChildren: (budgetMs) => children.drain(budgetMs),
-      releaseLeases: async (budgetMs) => {
-        await keeper.settled('all', budgetMs);
-        return keeper.open().map(({ item }) => item);
-      },
-      flush: (budgetMs) => links.close(Math.min(budgetMs, 500)),
-      killAll: (budgetMs) => children.killAll(budgetMs),
-    },
+    actions: drainActions({
+      children,
+      keeper,
+      links,
+      timers,
+      triggers: () => triggers,
+      drainTimeoutMs: config.lifecycle.drainTimeoutMs,
+    }),
   });
 
   const supervisor = new Supervisor({
@@ -224,6 +237,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     reactions,
     sessions,
     rootRuns,
+    standby,
     keeper,
     drain,
     budget,
@@ -278,17 +292,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     post,
     connect: links.start,
     startTriggers: async () => {
-      const { mode, schedule, shard } = config;
-      if (mode === 'once' || mode === 'loop') post({ type: 'root.due' });
-      else if (schedule !== null) {
-        const { ClockTrigger } = await import('./routing/triggers.ts');
-        const trigger = new ClockTrigger(schedule, shard, clock, timers, (key) =>
-          post({ type: 'clock', key }),
-        );
-        stopClock = () => trigger.stop();
-        trigger.start();
-        log.info('trigger.armed', { trigger: schedule.cron ?? `every ${schedule.intervalMs} ms` });
-      }
+      triggers = await startTriggers({ config, clock, timers, log, post });
     },
     close: async (budgetMs) => {
       await Promise.all([links.close(budgetMs), health.close(budgetMs), management?.close(budgetMs)]);

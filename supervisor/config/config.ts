@@ -33,6 +33,8 @@ export interface Config {
   readonly allowTrifecta: boolean;
   /** PEM file of extra certificate authorities. */
   readonly tlsCa: string | null;
+  /** Reload when a file the configuration was read from changes. */
+  readonly watchConfig: boolean;
 }
 
 export type Mode = 'once' | 'loop' | 'reactive' | 'schedule';
@@ -125,6 +127,9 @@ export type ShardKeyConfig =
 
 export interface StandbyConfig {
   readonly assignFrom: { readonly server: string; readonly uri: string };
+  /** Of the leases it pulls. */
+  readonly ttlMs: number;
+  readonly renewFraction: number;
 }
 
 export interface ShardConfig {
@@ -180,7 +185,10 @@ export interface ObservabilityConfig {
   readonly logFormat: 'json' | 'text';
   /** Log prompts, arguments and results themselves instead of hash and length. */
   readonly logContent: boolean;
+  /** Free text that children write is logged in full instead of as a sample. */
   readonly aggregateLogs: boolean;
+  /** Only lines of these agents and of what is below them are written; empty: all. */
+  readonly onlyPaths: readonly string[];
 }
 
 export interface CgroupConfig {

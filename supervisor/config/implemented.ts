@@ -6,13 +6,13 @@ import type { TreePath } from './tree.ts';
  * the capabilities manifest and the documentation all read it.
  */
 export const IMPLEMENTED = {
-  standby: false,
+  standby: true,
   watch_config: false,
   management: true,
   claim_resource: true,
   shard_key: true,
-  cgroup: false,
-  aggregate_logs: false,
+  cgroup: true,
+  aggregate_logs: true,
   otel: false,
 } as const satisfies Record<string, boolean>;
 

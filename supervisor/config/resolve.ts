@@ -52,6 +52,7 @@ export async function resolveConfig(
     subscriptions,
     standby: resolveStandby(
       document.standby,
+      document.claim,
       mcpServers.map(({ name }) => name),
       context,
     ),
@@ -80,17 +81,21 @@ export async function resolveConfig(
     budgetExitCode: document.budget_exit_code ?? null,
     allowTrifecta: document.allow_trifecta,
     tlsCa: file(document.tls_ca),
+    watchConfig: document.watch_config,
   };
 }
 
 function resolveStandby(
   { enabled, assign_from: from }: ConfigDocument['standby'],
+  claim: ConfigDocument['claim'],
   servers: readonly string[],
   context: ResolveContext,
 ): StandbyConfig | null {
   if (!enabled) return null;
   const { server, match } = splitServer(from ?? '', servers);
-  if (server !== null) return { assignFrom: { server, uri: match } };
+  if (server !== null) {
+    return { assignFrom: { server, uri: match }, ttlMs: claim.ttl, renewFraction: claim.renew_fraction };
+  }
   context.problems.add({
     code: 'CONFIG_INVALID',
     where: context.where(['standby', 'assign_from']),
@@ -133,6 +138,7 @@ function resolveObservability(
     logFormat: log.format ?? (terminal ? 'text' : 'json'),
     logContent: log.content,
     aggregateLogs: log.aggregate,
+    onlyPaths: log.only,
   };
 }
 

@@ -155,7 +155,13 @@ const log = mapping({
   level: choice(LOG_LEVELS).default('info').describe('Least severe level that is written.'),
   format: choice(['json', 'text']).optional().describe('Default: text on a terminal, else json.'),
   content: flag().prefault(false).describe('Log prompts, arguments and results instead of hash and length.'),
-  aggregate: flag().prefault(false).describe('Collect the lines of children into one stream.'),
+  aggregate: flag()
+    .prefault(false)
+    .describe('Log what children write on standard error in full, line by line, instead of as a sample.'),
+  only: z
+    .array(z.string().regex(/^\d+(\.\d+)*$/, { error: 'expected an agent path such as 0.2' }))
+    .prefault([])
+    .describe('Write only the lines of these agents, by path, and of the agents below them.'),
 }).describe('Telemetry lines on standard error.');
 
 const observability = mapping({

@@ -112,10 +112,17 @@ export const SETTINGS: readonly Setting[] = [
   { key: 'observability.serve_events', env: ['AGENT_SERVE_EVENTS'] },
   { key: 'run_id', flag: '--run-id', arg: 'ID', env: ['AGENT_RUN_ID'] },
   { key: 'traceparent', flag: '--traceparent', arg: 'VALUE', env: ['AGENT_TRACEPARENT'] },
-  { key: 'observability.log.level', flag: '--log-level', arg: 'LEVEL', env: ['AGENT_LOG_LEVEL'] },
+  {
+    key: 'observability.log.level',
+    flag: '--log-level',
+    aliases: ['--level'],
+    arg: 'LEVEL',
+    env: ['AGENT_LOG_LEVEL'],
+  },
   { key: 'observability.log.format', flag: '--log-format', arg: 'FORMAT', env: ['AGENT_LOG_FORMAT'] },
   { key: 'observability.log.content', flag: '--log-content', env: ['AGENT_LOG_CONTENT'] },
   { key: 'observability.log.aggregate', flag: '--aggregate-logs', env: ['AGENT_AGGREGATE_LOGS'] },
+  { key: 'observability.log.only', flag: '--only', arg: 'PATH', repeat: true },
   { key: 'cgroup.root', flag: '--cgroup', arg: 'auto|PATH', env: ['AGENT_CGROUP'] },
   {
     key: 'cgroup.memory_max',

@@ -2,6 +2,7 @@ import type { Clock } from '../reactor/clock.ts';
 import type { Timers } from '../reactor/timers.ts';
 import type { Log, LogFields } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { traceIdOf } from '../telemetry/trace.ts';
 import {
   type LeaseEffect,
   type LeaseEnd,
@@ -23,6 +24,14 @@ export interface ClaimTarget {
   readonly traceparent: string;
   readonly ttlMs: number;
   readonly renewFraction: number;
+}
+
+/** A lease somebody else asked the ledger for, to be kept from here on. */
+export interface Grant {
+  readonly leaseId: string;
+  readonly expiresInMs: number;
+  /** Monotonic ms at which the call that brought it was sent. */
+  readonly sentAt: number;
 }
 
 export type ClaimReply =
@@ -123,6 +132,25 @@ export class LeaseKeeper {
 
   /** Asks for a lease. The answer arrives as `lease.start` or `lease.ended`. */
   offer(id: string, target: ClaimTarget): void {
+    const entry = this.enter(id, target);
+    this.logOf(entry).debug('claim.offered', this.fields(entry));
+    this.apply(id, entry, { type: 'claim' });
+  }
+
+  /** Keeps a lease the ledger has granted already. */
+  adopt(id: string, target: ClaimTarget, grant: Grant): void {
+    this.enter(id, target);
+    this.handle(id, { type: 'granted', ...grant });
+  }
+
+  /** Gives a lease back that will not be used. */
+  giveBack(id: string, target: ClaimTarget, grant: Grant, reason: string): void {
+    const entry = this.enter(`unused:${id}`, target);
+    entry.state = { state: 'claimed', leaseId: grant.leaseId, expiresAt: grant.sentAt + grant.expiresInMs };
+    this.handle(`unused:${id}`, { type: 'not_completed', reason });
+  }
+
+  private enter(id: string, target: ClaimTarget): Entry {
     const rules: LeaseRules = {
       ttlMs: target.ttlMs,
       renewFraction: target.renewFraction,
@@ -131,8 +159,7 @@ export class LeaseKeeper {
     };
     const entry: Entry = { target, rules, state: OFFERED };
     this.entries.set(id, entry);
-    this.deps.log.debug('claim.offered', this.fields(entry));
-    this.apply(id, entry, { type: 'claim' });
+    return entry;
   }
 
   /** The work is done: acknowledge it with its result. */
@@ -226,7 +253,8 @@ export class LeaseKeeper {
 
   /** Log lines and counters of one step. */
   private tell(entry: Entry, before: LeaseState, event: LeaseEvent): void {
-    const { log, metrics } = this.deps;
+    const { metrics } = this.deps;
+    const log = this.logOf(entry);
     const fields = this.fields(entry);
     if (before.state === 'offered' && event.type === 'granted') {
       metrics.add('agent_claims_granted_total');
@@ -257,6 +285,12 @@ export class LeaseKeeper {
       case 'unasked':
         log.warn('claim.lost', { ...fields, msg: `the claim could not be asked: ${end.error}` });
     }
+  }
+
+  /** Lines of a lease belong to the run it is for, whose id is the claim key. */
+  private logOf({ target }: Entry): Log {
+    const traceId = traceIdOf(target.traceparent);
+    return this.deps.log.as({ runId: target.claimKey, ...(traceId === null ? {} : { traceId }) });
   }
 
   private fields(entry: Entry): LogFields {

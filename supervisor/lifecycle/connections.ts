@@ -6,8 +6,10 @@ import type { Config } from '../config/config.ts';
 import type { ClaimTarget, LeaseCalls } from '../gates/lease-keeper.ts';
 import type { Peer, PeerMessage, Peers, ResourceInfo } from '../mcp/peers.ts';
 import type { Clock } from '../reactor/clock.ts';
+import type { PulledItem } from '../routing/standby.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { newTraceparent } from '../telemetry/trace.ts';
 
 /** What the rest of the supervisor needs of its MCP connections. */
 export interface Connections {
@@ -17,6 +19,10 @@ export interface Connections {
   readonly calls: LeaseCalls;
   tools(): readonly ToolDescriptor[];
   describe(server: string, uri: string): Promise<ResourceInfo | null>;
+  /** Takes up to `max` items of a coordination server; null when it has no work.claim_next. */
+  claimNext(server: string, ttlMs: number, max: number): Promise<readonly PulledItem[] | null>;
+  /** URIs a coordination server shows as waiting. */
+  pending(server: string, uri: string): Promise<readonly string[]>;
   /** The run is over: what was kept for its calls may go. */
   forget(runId: string): void;
   peers(): readonly Peer[];
@@ -89,20 +95,43 @@ async function connected({
       peers.watch(name, match);
     }
   }
+  if (config.standby !== null) peers.watch(config.standby.assignFrom.server, config.standby.assignFrom.uri);
+  const work = new WorkClient(caller);
   return {
     start: async () => {
       await peers.start();
+      if (config.standby !== null)
+        requireTools(peers, config.standby.assignFrom.server, toolsForStyle('tool'));
       for (const { claim } of routes) {
         if (claim !== null) requireTools(peers, claim.server, toolsForStyle(claim.style));
       }
     },
     callTool: broker.call,
-    calls: byStyle({ tool: new WorkClient(caller), resource: new ResourceLeases({ ...caller, clock }) }),
+    calls: byStyle({ tool: work, resource: new ResourceLeases({ ...caller, clock }) }),
     tools: () => peers.tools(),
     describe: async (server, uri) => {
       const peer = peers.get(server);
       if (peer === undefined) return null;
       return (await peer.readResource(uri, { timeoutMs: DESCRIBE_MS })).info;
+    },
+    claimNext: async (server, ttlMs, max) => {
+      if (peers.get(server)?.toolNames.includes('work.claim_next') !== true) return null;
+      const sentAt = clock.now();
+      const request = { ttlMs, max, traceparent: newTraceparent() };
+      const reply = await work.claimNext(server, request, Math.min(DESCRIBE_MS, ttlMs));
+      if (reply.kind === 'failed') return [];
+      return reply.leases.map((lease) => ({
+        uri: lease.item,
+        claimKey: lease.claim_key,
+        grant: { leaseId: lease.lease_id, expiresInMs: lease.expires_in_ms, sentAt },
+      }));
+    },
+    pending: async (server, uri) => {
+      try {
+        return pendingItems((await readFrom(peers, server, uri)).text);
+      } catch {
+        return []; // asked again soon
+      }
     },
     forget: (runId) => broker.forget(runId),
     peers: () => peers.all,
@@ -131,6 +160,18 @@ async function readFrom(
   return { text, mimeType };
 }
 
+/** The URIs in the body of a `work://pending`, whoever serves it. */
+function pendingItems(text: string): string[] {
+  const body: unknown = JSON.parse(text);
+  const items = typeof body === 'object' && body !== null && 'items' in body ? body.items : [];
+  if (!Array.isArray(items)) return [];
+  return items.flatMap((entry: unknown) =>
+    typeof entry === 'object' && entry !== null && 'item' in entry && typeof entry.item === 'string'
+      ? [entry.item]
+      : [],
+  );
+}
+
 /** Leases of both styles behind one port: each claim says which it is of. */
 function byStyle(calls: Readonly<Record<ClaimTarget['style'], LeaseCalls>>): LeaseCalls {
   return {
@@ -155,6 +196,8 @@ const NONE: Connections = {
   },
   tools: () => [],
   describe: () => Promise.resolve(null),
+  claimNext: () => Promise.resolve([]),
+  pending: () => Promise.resolve([]),
   forget: () => undefined,
   peers: () => [],
   watch: () => undefined,

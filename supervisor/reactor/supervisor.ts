@@ -1,7 +1,6 @@
 import { EXIT } from '../../protocol/exit-codes.ts';
 import type { Children, RunMessage, RunOutcome } from '../children/run.ts';
 import type { Config } from '../config/config.ts';
-import { capacityOf } from '../gates/admission-gate.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { Drain } from '../lifecycle/drain.ts';
@@ -11,10 +10,12 @@ import { recordSpending, type TokenBudget } from '../lifecycle/token-budget.ts';
 import type { Intake } from '../routing/intake.ts';
 import type { Reactions } from '../routing/reactions.ts';
 import type { Sessions } from '../routing/sessions.ts';
+import type { Standby } from '../routing/standby.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Clock } from './clock.ts';
 import type { SupervisorEvent } from './event.ts';
+import { type Figures, figuresOf, publishFigures } from './figures.ts';
 import type { Timers } from './timers.ts';
 
 export interface SupervisorParts {
@@ -28,6 +29,7 @@ export interface SupervisorParts {
   readonly reactions: Reactions;
   readonly sessions: Sessions;
   readonly rootRuns: RootRuns;
+  readonly standby: Standby | null;
   readonly keeper: LeaseKeeper;
   readonly drain: Drain;
   readonly budget: TokenBudget;
@@ -46,9 +48,9 @@ export class Supervisor {
   /** The exit code when the work is over; a drain asked for from outside leaves it 0. */
   exitCode: number = EXIT.OK;
   private started = false;
+  private finished = false;
   private paused = false;
   private lameDuck = false;
-  private finished = false;
   private readonly deaf = new Set<string>();
   private readonly subscriptions = new Map<string, number>();
 
@@ -215,6 +217,7 @@ export class Supervisor {
       parts.sessions.pump();
       parts.reactions.pump();
       parts.rootRuns.pump();
+      parts.standby?.pump();
       const due = parts.intake.nextDue();
       if (due !== null) parts.timers.set('pump', due, () => parts.post({ type: 'pump' }));
     }
@@ -226,6 +229,11 @@ export class Supervisor {
 
   private heard(server: string, uri: string, cause: string, at: number): void {
     if (this.draining) return;
+    const from = this.parts.config.standby?.assignFrom;
+    if (from?.server === server && from.uri === uri) {
+      this.parts.standby?.notified();
+      return;
+    }
     this.parts.intake.hear({ server, uri, cause, at }, this.parts.clock.now());
   }
 
@@ -272,32 +280,14 @@ export class Supervisor {
   }
 
   /** How much waits and runs. */
-  figures(): { pending: number; pendingClaims: number; inflight: number; capacity: number } {
-    const { intake, reactions, rootRuns, config } = this.parts;
-    const { claiming } = reactions;
-    return {
-      pending: intake.waiting + claiming + rootRuns.waiting,
-      pendingClaims: claiming,
-      inflight: intake.inflight - claiming,
-      capacity: capacityOf(
-        intake.lanes.map((lane) => lane.route.config.maxInflight),
-        config.limits.maxTotalSubagents,
-      ),
-    };
+  figures(): Figures {
+    return figuresOf(this.parts);
   }
 
   /** Sets the gauges that describe this moment. On each tick, and before each scrape. */
   publishGauges(): void {
-    const { metrics, intake, clock, budget, children } = this.parts;
-    const { pending, inflight, capacity } = this.figures();
-    this.parts.intelligence.publish();
-    metrics.set('agent_config_generation', this.generation);
-    metrics.set('agent_pending_events', pending);
-    metrics.set('agent_inflight_reactions', inflight);
-    metrics.set('agent_reaction_lag_ms', Math.round(intake.lag(clock.now())));
-    metrics.set('agent_saturation', capacity === 0 ? 0 : Math.min(1, inflight / capacity));
-    metrics.set('agent_active_subagents', children.active);
-    metrics.set('agent_subscriptions_active', this.watched);
-    if (budget.remaining !== null) metrics.set('agent_budget_tokens_remaining', budget.remaining);
+    const { parts, generation, watched } = this;
+    parts.intelligence.publish();
+    publishFigures(parts, { generation, watched });
   }
 }

@@ -1,58 +1,14 @@
-import { HELD_BY_ACKED, HELD_BY_DEAD_LETTER } from '../../protocol/work-tools.ts';
-import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
+import type { RunOutcome } from '../children/run.ts';
 import { type Admission, admit } from '../gates/admission-gate.ts';
 import { claimTarget, needsResourceInfo } from '../gates/claim-target.ts';
-import type { LeaseKeeper } from '../gates/lease-keeper.ts';
+import type { ClaimTarget } from '../gates/lease-keeper.ts';
 import type { LeaseEnd } from '../gates/lease-machine.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
-import type { Clock } from '../reactor/clock.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
-import type { Timers } from '../reactor/timers.ts';
-import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { deliveryKey, type Lane, splitDeliveryKey } from './intake.ts';
-
-/** One reaction between its queue and its end: described → claimed → run → settled. */
-interface Reaction {
-  readonly id: string;
-  readonly lane: Lane;
-  readonly key: string;
-  readonly server: string;
-  readonly uri: string;
-  /** Monotonic ms at which the update was heard. */
-  readonly since: number;
-  stage: 'claiming' | 'running' | 'settling';
-  claimed: boolean;
-  outcome: RunOutcome | null;
-  lease: LeaseEnd | null;
-}
-
-export interface ReactionDeps {
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly children: Pick<Children, 'launch' | 'stop' | 'active'>;
-  readonly keeper: Pick<LeaseKeeper, 'offer' | 'completed' | 'notCompleted'>;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly post: (event: SupervisorEvent) => void;
-  readonly random: () => number;
-  readonly newRunId: () => string;
-  readonly traceparent: () => string;
-  /** The run of one update on a lane. */
-  readonly spec: (
-    lane: Lane,
-    run: { runId: string; server: string; uri: string; traceparent: string },
-  ) => RunSpec;
-  /** Looks at a resource, for claim keys that depend on it; bounded, rejects when it cannot. */
-  readonly describe: (server: string, uri: string) => Promise<ResourceInfo | null>;
-  readonly gate: () => {
-    readonly draining: boolean;
-    readonly paused: boolean;
-    readonly lameDuck: boolean;
-    readonly budgetRemaining: number | null;
-  };
-  readonly maxTotal: number;
-}
+import { disposalOf } from './disposal.ts';
+import { deliveryKey, type Intake, type Lane, splitDeliveryKey } from './intake.ts';
+import { newReaction, type Reaction, type ReactionDeps, releaseReason } from './reaction.ts';
+import type { PulledItem } from './standby.ts';
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
@@ -62,18 +18,18 @@ export class Reactions {
   private readonly reactions = new Map<string, Reaction>();
   /** Tries per delivery key since its last good end; drives the backoff. */
   private readonly failures = new Map<string, number>();
-  /** Resources being looked at before their claim can be asked for. */
-  private describing = 0;
+  /** Delivery keys of resources being looked at before their claim can be asked for. */
+  private readonly describing = new Map<string, Lane>();
   private turn = 0;
 
   constructor(
-    private readonly lanes: readonly Lane[],
+    private readonly intake: Pick<Intake, 'lanes'>,
     private readonly deps: ReactionDeps,
   ) {}
 
   /** Begun, but neither claimed nor running yet. */
   get claiming(): number {
-    let count = this.describing;
+    let count = this.describing.size;
     for (const reaction of this.reactions.values()) if (reaction.stage === 'claiming') count++;
     return count;
   }
@@ -82,9 +38,14 @@ export class Reactions {
     return this.reactions.has(runId);
   }
 
+  /** Run ids, which are the claim keys on claim routes, of everything begun and not settled. */
+  get ids(): readonly string[] {
+    return [...this.reactions.keys()];
+  }
+
   /** Starts whatever may start now, lanes in turn so that none starves another. */
   pump(): void {
-    const { lanes } = this;
+    const { lanes } = this.intake;
     this.turn = (this.turn + 1) % Math.max(1, lanes.length);
     let waiting = new Set(lanes.keys());
     while (waiting.size > 0) {
@@ -112,6 +73,35 @@ export class Reactions {
     return true;
   }
 
+  /**
+   * Runs an item the ledger has leased to us already. One that is being worked on here, or that came
+   * after a drain began, is given back.
+   */
+  adopt(lane: Lane, server: string, item: PulledItem, target: ClaimTarget): void {
+    const { deps } = this;
+    const key = deliveryKey(server, item.uri);
+    const { claimKey } = item;
+    if (this.reactions.has(claimKey)) return; // our own lease, handed out again: it is kept already
+    if (lane.queue.stateOf(key) === 'delivering' || deps.gate().draining) {
+      deps.keeper.giveBack(
+        claimKey,
+        target,
+        item.grant,
+        deps.gate().draining ? 'drain' : 'not_started: busy',
+      );
+      return;
+    }
+    const now = deps.clock.now();
+    lane.queue.take(key, now);
+    this.reactions.set(claimKey, newReaction(claimKey, lane, key, now, 'claiming', true));
+    deps.keeper.adopt(claimKey, target, item.grant);
+  }
+
+  /** Gives back an item the ledger has leased to us and that cannot be run here. */
+  refuse(target: ClaimTarget, item: PulledItem, reason: string): void {
+    this.deps.keeper.giveBack(item.claimKey, target, item.grant, reason);
+  }
+
   /** Starts the oldest waiting update of a lane; false when nothing waits or it may not start. */
   private startOne(lane: Lane): boolean {
     const { deps } = this;
@@ -131,7 +121,7 @@ export class Reactions {
       routeInflight: lane.queue.inflight,
       routeMaxInflight: lane.route.config.maxInflight,
       active: deps.children.active + this.claiming,
-      maxTotal: deps.maxTotal,
+      maxTotal: deps.maxTotal(),
     });
   }
 
@@ -139,15 +129,11 @@ export class Reactions {
     const { claim } = lane.route.config;
     if (claim !== null && needsResourceInfo(claim)) {
       const { server, uri } = splitDeliveryKey(key);
-      this.describing++;
+      this.describing.set(key, lane);
       this.deps
         .describe(server, uri)
-        .then((info) =>
-          this.deps.post({ type: 'described', route: lane.route.config.name, key, since, info }),
-        )
-        .catch(() =>
-          this.deps.post({ type: 'described', route: lane.route.config.name, key, since, info: 'failed' }),
-        );
+        .then((info) => this.deps.post({ type: 'described', key, since, info }))
+        .catch(() => this.deps.post({ type: 'described', key, since, info: 'failed' }));
       return;
     }
     this.claimOrRun(lane, key, since, null);
@@ -155,9 +141,9 @@ export class Reactions {
 
   /** The resource has been looked at; its claim can be asked for now. */
   onDescribed(event: Extract<SupervisorEvent, { type: 'described' }>): void {
-    this.describing--;
-    const lane = this.lanes.find((one) => one.route.config.name === event.route);
+    const lane = this.describing.get(event.key);
     if (lane === undefined) return;
+    this.describing.delete(event.key);
     if (event.info === 'failed' || this.deps.gate().draining) this.putBack(lane, event.key);
     else this.claimOrRun(lane, event.key, event.since, event.info);
   }
@@ -169,7 +155,7 @@ export class Reactions {
     const traceparent = deps.traceparent();
     if (claim === null) {
       const id = deps.newRunId();
-      this.reactions.set(id, this.reaction(id, lane, key, since, 'running'));
+      this.reactions.set(id, newReaction(id, lane, key, since, 'running'));
       this.launch(id, traceparent);
       return;
     }
@@ -179,7 +165,7 @@ export class Reactions {
       this.putBack(lane, key);
       return;
     }
-    this.reactions.set(runId, this.reaction(runId, lane, key, since, 'claiming'));
+    this.reactions.set(runId, newReaction(runId, lane, key, since, 'claiming'));
     deps.keeper.offer(runId, target);
   }
 
@@ -243,27 +229,18 @@ export class Reactions {
 
   /** The end of a reaction: both its run and its lease are over. */
   private dispose(reaction: Reaction): void {
-    const { deps } = this;
-    const { lane, key, lease } = reaction;
+    const { lane, key, lease, pulled } = reaction;
     this.reactions.delete(reaction.id);
-    switch (lease?.kind) {
-      case 'unasked':
-      case 'released':
-        if (deps.gate().draining) this.finish(lane, key);
-        else this.putBack(lane, key);
+    switch (disposalOf({ lease, pulled, draining: this.deps.gate().draining })) {
+      case 'put_back':
+        this.putBack(lane, key);
         return;
-      case 'lost':
+      case 'finish':
         this.finish(lane, key);
-        if (lease.heldBy !== HELD_BY_ACKED && lease.heldBy !== HELD_BY_DEAD_LETTER) this.revisit(reaction);
         return;
-      case 'expired':
-        // Somebody else's by now, or nobody's: look again when that lease, too, would be over.
+      case 'revisit':
         this.finish(lane, key);
         this.revisit(reaction);
-        return;
-      case 'acked':
-      case undefined:
-        this.finish(lane, key);
     }
   }
 
@@ -293,16 +270,4 @@ export class Reactions {
     const { server, uri } = reaction;
     deps.timers.set(`revisit:${name}:${reaction.key}`, at, () => deps.post({ type: 'revisit', server, uri }));
   }
-
-  private reaction(id: string, lane: Lane, key: string, since: number, stage: Reaction['stage']): Reaction {
-    const { server, uri } = splitDeliveryKey(key);
-    return { id, lane, key, server, uri, since, stage, claimed: false, outcome: null, lease: null };
-  }
-}
-
-/** The first word tells the ledger whether an attempt was spent: a drain spends none. */
-function releaseReason(outcome: RunOutcome): string {
-  if (outcome.cause === 'drain' || outcome.cause === 'forced') return 'drain';
-  const detail = outcome.error === null ? '' : `: ${outcome.error.message.slice(0, 500)}`;
-  return `${outcome.status}${detail}`;
 }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { AgentdProcess } from '../../scripts/fleet/agentd-process.ts';
 import { Fleet } from '../../scripts/fleet/fleet.ts';
 import { InboxClient, type Tally, tally } from '../../scripts/fleet/inbox-client.ts';
 import { eventually } from './eventually.ts';
@@ -13,6 +14,8 @@ export interface TestFleetOptions {
   /** Flags of each supervisor. */
   readonly supervisors: readonly (readonly string[])[];
   readonly playbook: 'quick' | 'slow';
+  /** Configuration of the supervisors. Default: one claim route on the inbox. */
+  readonly config?: 'agentd' | 'standby';
   readonly common?: readonly string[];
   readonly database?: string;
 }
@@ -39,7 +42,7 @@ export class TestFleet {
       supervisors: options.supervisors,
       common: [
         '--config',
-        join(FIXTURES, 'agentd.yaml'),
+        join(FIXTURES, `${options.config ?? 'agentd'}.yaml`),
         '--metrics-addr',
         '127.0.0.1:0',
         ...(options.common ?? []),
@@ -57,6 +60,15 @@ export class TestFleet {
       async () => (await this.inbox.finished()) >= this.count,
       timeoutMs,
     );
+  }
+
+  /** Submits items to the coordination server with the work verb. */
+  async submit(items: readonly string[]): Promise<void> {
+    for (const item of items) {
+      const submitted = new AgentdProcess('submit', ['work', 'submit', item, '--url', this.fleet.coordUrl]);
+      const { code } = await submitted.exited;
+      if (code !== 0) throw new Error(`work submit ${item} ended with ${code}: ${submitted.tail}`);
+    }
   }
 
   async tally(): Promise<Tally> {

@@ -73,7 +73,7 @@ export class SimulatedSupervisor {
       NO_METRICS,
       () => 64,
     );
-    this.reactions = new Reactions(this.intake.lanes, {
+    this.reactions = new Reactions(this.intake, {
       clock,
       timers: this.timers,
       children,
@@ -97,7 +97,7 @@ export class SimulatedSupervisor {
       }),
       describe: () => Promise.resolve(null),
       gate: () => ({ draining: this.draining, paused: false, lameDuck: false, budgetRemaining: null }),
-      maxTotal: 64,
+      maxTotal: () => 64,
     });
   }
 

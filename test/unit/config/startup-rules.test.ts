@@ -29,7 +29,7 @@ async function said(change: Partial<Config>): Promise<string> {
 const serve = (url: string): Partial<Config> => ({
   serve: { url, certFile: null, keyFile: null, clientCaFile: null, bearer: null },
 });
-const standby = { assignFrom: { server: 's', uri: 'a://b' } };
+const standby = { assignFrom: { server: 's', uri: 'a://b' }, ttlMs: 30_000, renewFraction: 0.33 };
 
 describe('the rules over several keys', () => {
   it('let standby be reactive only, where it needs no route', async () => {

@@ -31,6 +31,7 @@ function bench(
   const launched: RunSpec[] = [];
   const stopped: [string, StopCause, number | undefined][] = [];
   const offered: [string, ClaimTarget][] = [];
+  const adopted: [string, string][] = [];
   const settled: [string, string, string][] = [];
   const posted: SupervisorEvent[] = [];
   const gate = { draining: false, paused: false, lameDuck: false, budgetRemaining: null };
@@ -42,7 +43,7 @@ function bench(
     () => 16,
   );
   let ids = 0;
-  const reactions = new Reactions(intake.lanes, {
+  const reactions = new Reactions(intake, {
     clock,
     timers,
     children: {
@@ -54,6 +55,8 @@ function bench(
     },
     keeper: {
       offer: (id, target) => offered.push([id, target]),
+      adopt: (id, _target, grant) => adopted.push([id, grant.leaseId]),
+      giveBack: (id, _target, _grant, reason) => settled.push([id, 'given_back', reason]),
       completed: (id, result) => settled.push([id, 'completed', result]),
       notCompleted: (id, reason) => settled.push([id, 'not_completed', reason]),
     },
@@ -76,7 +79,7 @@ function bench(
     }),
     describe: over.describe ?? (() => Promise.resolve(null)),
     gate: () => gate,
-    maxTotal: 64,
+    maxTotal: () => 64,
   });
   const hear = (uri: string): void => {
     intake.hear({ server: 's', uri, cause: 'notification', at: clock.now() }, clock.now());
@@ -84,7 +87,7 @@ function bench(
   };
   const lane = intake.lanes[0];
   if (lane === undefined) throw new Error('a bench needs a route');
-  return { clock, timers, launched, stopped, offered, settled, posted, gate, reactions, hear, lane };
+  return { clock, timers, launched, stopped, offered, adopted, settled, posted, gate, reactions, hear, lane };
 }
 
 const only = <T>(items: readonly T[]): T => {
@@ -265,5 +268,57 @@ describe('reactions with a claim', () => {
     const first = await keyOf(info);
     expect(await keyOf(info)).toBe(first);
     expect(await keyOf({ ...info, lastModified: '2026-01-02T00:00:00Z' })).not.toBe(first);
+  });
+});
+
+describe('reactions to what the ledger hands out', () => {
+  const target: ClaimTarget = {
+    server: 'coord',
+    style: 'tool',
+    item: 'test:///1',
+    claimKey: 'K',
+    traceparent: '',
+    ttlMs: 1_000,
+    renewFraction: 0.33,
+  };
+  const item = { uri: 'test:///1', claimKey: 'K', grant: { leaseId: 'L', expiresInMs: 1_000, sentAt: 0 } };
+
+  it('run under the claim key, and leave what does not complete to the ledger', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.reactions.adopt(b.lane, 's', item, target);
+    expect(b.adopted).toEqual([['K', 'L']]);
+    b.reactions.onLeaseStart('K');
+    expect(only(b.launched)).toMatchObject({ runId: 'K', event: { uri: 'test:///1' } });
+    b.reactions.onRunSettled(runOutcome({ runId: 'K', status: 'crashed' }));
+    b.reactions.onLeaseEnded('K', { kind: 'released', reason: 'crashed' });
+    b.clock.advance(100_000);
+    b.reactions.pump();
+    expect(b.offered).toEqual([]);
+    expect(b.lane.queue.inflight).toBe(0);
+  });
+
+  it('give back an item that is being worked on here, and everything once a drain began', () => {
+    const b = bench([{}]);
+    b.hear('test:///1');
+    b.reactions.adopt(b.lane, 's', item, target);
+    expect(b.settled).toEqual([['K', 'given_back', 'not_started: busy']]);
+    b.gate.draining = true;
+    b.reactions.adopt(b.lane, 's', { ...item, uri: 'test:///2', claimKey: 'K2' }, target);
+    expect(b.settled[1]).toEqual(['K2', 'given_back', 'drain']);
+  });
+
+  it('keep a lease that is handed out to us again', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.reactions.adopt(b.lane, 's', item, target);
+    b.reactions.adopt(b.lane, 's', item, target);
+    expect(b.adopted).toHaveLength(1);
+    expect(b.settled).toEqual([]);
+  });
+
+  it('take an assigned item at once while there is room', () => {
+    const b = bench([{ claim: CLAIM, maxInflight: 1 }]);
+    expect(b.reactions.assign(b.lane, 's', 'test:///1')).toBe(true);
+    expect(b.offered).toHaveLength(1);
+    expect(b.reactions.assign(b.lane, 's', 'test:///2')).toBe(false);
   });
 });

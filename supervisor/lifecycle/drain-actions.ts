@@ -1,0 +1,41 @@
+import type { Children } from '../children/run.ts';
+import type { LeaseKeeper } from '../gates/lease-keeper.ts';
+import type { Timers } from '../reactor/timers.ts';
+import type { Connections } from './connections.ts';
+import type { DrainActions } from './drain.ts';
+import { releaseBudget } from './drain-machine.ts';
+import type { StartedTriggers } from './start-triggers.ts';
+
+/** Longest wait for connections to close at the end, ms: nothing of value is in flight by then. */
+const CLOSE_MS = 500;
+
+/** What each step of a drain does. */
+export function drainActions(parts: {
+  readonly children: Children;
+  readonly keeper: LeaseKeeper;
+  readonly links: Connections;
+  readonly timers: Timers;
+  readonly triggers: () => StartedTriggers | null;
+  readonly drainTimeoutMs: number;
+}): DrainActions {
+  const { children, keeper, links, timers } = parts;
+  return {
+    disarm: () => {
+      parts.triggers()?.stop();
+      timers.clear('loop');
+      links.disarm();
+      children.setWarmTarget(0);
+    },
+    releaseOffers: (budgetMs) => {
+      keeper.drain(releaseBudget(parts.drainTimeoutMs));
+      return keeper.settled('offered', budgetMs);
+    },
+    stopChildren: (budgetMs) => children.drain(budgetMs),
+    releaseLeases: async (budgetMs) => {
+      await keeper.settled('all', budgetMs);
+      return keeper.open().map(({ item }) => item);
+    },
+    flush: (budgetMs) => links.close(Math.min(budgetMs, CLOSE_MS)),
+    killAll: (budgetMs) => children.killAll(budgetMs),
+  };
+}

@@ -1,0 +1,75 @@
+import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
+import type { LeaseKeeper } from '../gates/lease-keeper.ts';
+import type { LeaseEnd } from '../gates/lease-machine.ts';
+import type { ResourceInfo } from '../mcp/peers.ts';
+import type { Clock } from '../reactor/clock.ts';
+import type { SupervisorEvent } from '../reactor/event.ts';
+import type { Timers } from '../reactor/timers.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type Lane, splitDeliveryKey } from './intake.ts';
+
+/** One reaction between its queue and its end: described → claimed → run → settled. */
+export interface Reaction {
+  readonly id: string;
+  readonly lane: Lane;
+  readonly key: string;
+  readonly server: string;
+  readonly uri: string;
+  /** Monotonic ms at which the update was heard. */
+  readonly since: number;
+  stage: 'claiming' | 'running' | 'settling';
+  claimed: boolean;
+  /** The ledger chose it: when it does not complete, the ledger will choose again. */
+  pulled: boolean;
+  outcome: RunOutcome | null;
+  lease: LeaseEnd | null;
+}
+
+export interface ReactionDeps {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly children: Pick<Children, 'launch' | 'stop' | 'active'>;
+  readonly keeper: Pick<LeaseKeeper, 'offer' | 'adopt' | 'giveBack' | 'completed' | 'notCompleted'>;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly post: (event: SupervisorEvent) => void;
+  readonly random: () => number;
+  readonly newRunId: () => string;
+  readonly traceparent: () => string;
+  /** The run of one update on a lane. */
+  readonly spec: (
+    lane: Lane,
+    run: { runId: string; server: string; uri: string; traceparent: string },
+  ) => RunSpec;
+  /** Looks at a resource, for claim keys that depend on it; bounded, rejects when it cannot. */
+  readonly describe: (server: string, uri: string) => Promise<ResourceInfo | null>;
+  readonly gate: () => {
+    readonly draining: boolean;
+    readonly paused: boolean;
+    readonly lameDuck: boolean;
+    readonly budgetRemaining: number | null;
+  };
+  /** Runs at once in the whole supervisor. */
+  readonly maxTotal: () => number;
+}
+
+/** A reaction at its beginning. */
+export function newReaction(
+  id: string,
+  lane: Lane,
+  key: string,
+  since: number,
+  stage: Reaction['stage'],
+  pulled = false,
+): Reaction {
+  const { server, uri } = splitDeliveryKey(key);
+  return { id, lane, key, server, uri, since, stage, claimed: false, pulled, outcome: null, lease: null };
+}
+
+/** The first word tells the ledger whether an attempt was spent: a drain spends none. */
+export function releaseReason(outcome: RunOutcome): string {
+  if (outcome.cause === 'drain' || outcome.cause === 'forced') return 'drain';
+  const detail = outcome.error === null ? '' : `: ${outcome.error.message.slice(0, 500)}`;
+  return `${outcome.status}${detail}`;
+}
