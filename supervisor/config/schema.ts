@@ -188,11 +188,8 @@ export const configSchema = mapping({
     .optional()
     .describe('Id of the run. Default: minted.'),
   traceparent: text()
-    .regex(/^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/, {
-      error: 'expected a W3C traceparent, 00-<32 hex>-<16 hex>-<2 hex>',
-    })
     .optional()
-    .describe('Trace this process belongs to. Default: minted.'),
+    .describe('W3C trace context this process belongs to. Default, and in place of an invalid one: minted.'),
   intelligence: intelligence.prefault({}),
   mcp: mapping({ servers: list(server).default([]).describe('MCP servers.') })
     .prefault({})

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import { parseListenUrl } from '../surface/listen-url.ts';
+import { parseTraceparent } from '../telemetry/trace.ts';
 import type { Config } from './config.ts';
 import { type ResolveContext, refuse } from './context.ts';
 import { formatDuration } from './quantities.ts';
@@ -17,6 +18,9 @@ export async function checkStartup(config: Config, context: ResolveContext): Pro
   checkDrain(config, context);
   checkShards(config, context);
   checkObservability(config, context);
+  if (config.traceparent !== null && parseTraceparent(config.traceparent) === null) {
+    context.warnings.push('the traceparent is not a valid W3C one and is ignored; a new trace begins');
+  }
   if (config.tlsCa !== null) checkReadable(config.tlsCa, context);
   if (config.serve !== null) checkListen(config.serve.url, context);
   checkSecrets(config, context);

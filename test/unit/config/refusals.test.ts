@@ -226,11 +226,6 @@ const REFUSALS: readonly [string, Given, RegExp, string?][] = [
   ],
   ['a run id with a blank', { flags: { ...RUNNABLE, '--run-id': 'a b' } }, /a run id has/],
   [
-    'a traceparent of zeros',
-    { flags: { ...RUNNABLE, '--traceparent': `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01` } },
-    /W3C traceparent/,
-  ],
-  [
     'an exit code out of range',
     { flags: { ...RUNNABLE, '--budget-exit-code': '256' } },
     /from 0 to 255, got "256"/,

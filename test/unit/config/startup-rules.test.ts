@@ -37,6 +37,12 @@ describe('the rules over several keys', () => {
     expect(await said({ standby, mode: 'reactive' })).toBe('');
   });
 
+  it('warn of a traceparent that is none, and take the rest of the configuration', async () => {
+    const zeros = `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`;
+    const { warnings } = await load({ flags: { ...RUNNABLE, '--traceparent': zeros } });
+    expect(warnings).toEqual([expect.stringContaining('traceparent')]);
+  });
+
   it('let the management surface listen on http:// on loopback only', async () => {
     expect(await said(serve('http://0.0.0.0:7000'))).toContain('http:// is only allowed on loopback');
     expect(await said(serve('nowhere'))).toContain('not a URL');
