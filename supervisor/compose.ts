@@ -6,6 +6,7 @@ import { AGENT_VERSION } from '../protocol/versions.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
 import { FinalReport } from './lifecycle/final-report.ts';
+import { restartsSeen } from './lifecycle/generation.ts';
 import { openService } from './lifecycle/systemd-service.ts';
 import { buildParts, type Parts } from './parts.ts';
 import { systemClock } from './reactor/clock.ts';
@@ -59,6 +60,7 @@ export async function runSupervisor(
   log.info('proc.start', { version: AGENT_VERSION, mode: config.mode, instance: config.identity.instance });
   log.debug('config.loaded', { routes: config.routes.length, mcp_servers: config.mcpServers.length });
   for (const warning of warnings) log.warn('config.warn', { msg: warning });
+  metrics.add('agent_restarts_total', {}, restartsSeen(host.env, config.identity.instance, log));
 
   const report = new FinalReport(config, { runId, traceId }, systemClock, log);
   const service = await openService(host.env, systemClock, log);

@@ -1,9 +1,19 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Log } from '../telemetry/log.ts';
 import { replaceFile } from '../telemetry/replace-file.ts';
 
 /** Larger counts are no counts. */
 const MAX_GENERATION = Number.MAX_SAFE_INTEGER - 1;
+
+/**
+ * Restarts of this instance, counted in the folder the service manager keeps for it
+ * (`STATE_DIRECTORY`, systemd.exec(5)); 0 where there is none.
+ */
+export function restartsSeen(env: NodeJS.ProcessEnv, instance: string, log: Log): number {
+  const [folder = ''] = (env.STATE_DIRECTORY ?? '').split(':');
+  return folder === '' ? 0 : nextGeneration(join(folder, `${encodeURIComponent(instance)}.generation`), log);
+}
 
 /**
  * Counts the starts of this instance in a small file that outlives the process, and returns how many
