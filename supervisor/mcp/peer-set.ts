@@ -5,10 +5,10 @@ import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { serverAddress } from './address.ts';
-import { Connection } from './connection.ts';
-import { type ConnectionTimings, DEFAULT_TIMINGS } from './connection-options.ts';
+import type { Connection } from './connection.ts';
+import type { ConnectionTimings } from './connection-options.ts';
+import { Member } from './member.ts';
 import type { Peer, PeerMessage, Peers } from './peers.ts';
-import { retryForEver, retryGoverned } from './retry-policy.ts';
 import { modelNames } from './tool-names.ts';
 
 export interface PeerSetOptions {
@@ -31,52 +31,98 @@ export interface PeerSetOptions {
 
 /** Longest description of a tool that is passed on to the model, characters. */
 const MAX_DESCRIPTION = 8_192;
+/** How long closing a connection nobody needs may take, ms. */
+const ABANDON_MS = 5_000;
 
 /** All MCP connections of one supervisor. */
 export class PeerSet implements Peers {
-  private readonly connections = new Map<string, Connection>();
+  private members = new Map<string, Member>();
+  /** Changed or removed, and kept for the runs that began before. */
+  private readonly retired = new Map<Member, ReadonlySet<string>>();
   private readonly active = new Map<string, number>();
   private armed = true;
 
   constructor(private readonly options: PeerSetOptions) {
-    const { clock, metrics, instance, version, tlsCa } = options;
-    const random = options.random ?? Math.random;
-    const log = options.log.as({ comp: 'mcp' });
     for (const config of options.servers) {
-      const stdio = config.transport.kind === 'stdio';
-      metrics.set('agent_mcp_up', 0, { server: config.name });
-      this.connections.set(
-        config.name,
-        new Connection({
-          config,
-          instance,
-          client: { name: 'agentd', version },
-          tlsCa,
-          clock,
-          log,
-          metrics,
-          random,
-          emit: (message) => this.deliver(message),
-          retry: stdio ? retryGoverned(clock, random, config.required) : retryForEver(random),
-          timings: { ...DEFAULT_TIMINGS, ...options.timings },
-        }),
-      );
+      const member = this.member(config);
+      this.members.set(config.name, member);
+      member.speak();
     }
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    return this.reachAll([...this.members.values()]);
+  }
+
+  /**
+   * Connects to servers that are to take part, new ones or others in place of present ones.
+   *
+   * @throws AgentdError MCP_UNAVAILABLE naming a required one that cannot be reached; none is left open
+   */
+  async prepare(servers: readonly McpServerConfig[]): Promise<readonly Member[]> {
+    const members = servers.map((config) => this.member(config));
+    try {
+      await this.reachAll(members);
+    } catch (error) {
+      await this.abandon(members);
+      throw error;
+    }
+    return members;
+  }
+
+  /** Closes what was prepared and is not wanted after all. */
+  async abandon(members: readonly Member[]): Promise<void> {
+    await Promise.all(members.map(({ connection }) => connection.close(ABANDON_MS)));
+  }
+
+  /**
+   * From here on these are the servers, in this order: prepared ones take the place of their
+   * namesakes. What is replaced or left out stays open for `runs`, which began with it.
+   */
+  exchange(names: readonly string[], prepared: readonly Member[], runs: ReadonlySet<string>): void {
+    const before = this.members;
+    const fresh = new Map(prepared.map((member) => [member.name, member]));
+    this.members = new Map();
+    for (const name of names) {
+      const member = fresh.get(name) ?? before.get(name);
+      if (member !== undefined) this.members.set(name, member);
+    }
+    for (const [name, old] of before) {
+      if (this.members.get(name) === old) continue;
+      old.hush();
+      this.retired.set(old, runs);
+      this.deliver({ type: 'subscriptions', server: name, active: 0, complete: true });
+      if (!this.members.has(name)) this.options.metrics.remove('agent_mcp_up', { server: name });
+    }
+    for (const member of prepared) member.speak();
+  }
+
+  /** Closes what was replaced or left out once none of the runs it stayed open for is under way. */
+  sweep(underWay: (runId: string) => boolean): void {
+    for (const [member, runs] of this.retired) {
+      if ([...runs].some(underWay)) continue;
+      this.retired.delete(member);
+      const msg = 'the configuration no longer has it, and no run needs it any more';
+      this.options.log.as({ comp: 'mcp' }).info('mcp.disconnect', { server: member.name, msg });
+      void member.connection.close(ABANDON_MS);
+    }
+  }
+
+  private member(config: McpServerConfig): Member {
+    return new Member(config, this.options, (message) => this.deliver(message));
+  }
+
+  private async reachAll(members: readonly Member[]): Promise<void> {
     const budget = this.options.startBudgetMs ?? 10_000;
-    const settled = [...this.connections.values()].map(async (connection) => {
+    const settled = members.map(async ({ connection, config }) => {
       connection.start();
       // An optional server gets one attempt before the start goes on without it.
-      if (this.config(connection).required) await this.reached(connection, budget);
+      if (config.required) await this.reached(connection, budget);
       else await connection.changed(budget);
     });
     await Promise.all(settled);
-    for (const connection of this.connections.values()) {
-      if (this.config(connection).required && connection.state !== 'live') {
-        throw this.unavailable(connection, budget);
-      }
+    for (const member of members) {
+      if (member.config.required && member.connection.state !== 'live') throw unavailable(member, budget);
     }
   }
 
@@ -91,17 +137,22 @@ export class PeerSet implements Peers {
     }
   }
 
-  get(name: string): Peer | undefined {
-    return this.connections.get(name);
+  get(name: string, runId?: string): Peer | undefined {
+    if (runId !== undefined) {
+      for (const [member, runs] of this.retired) {
+        if (member.name === name && runs.has(runId)) return member.connection;
+      }
+    }
+    return this.members.get(name)?.connection;
   }
 
   get all(): readonly Peer[] {
-    return [...this.connections.values()];
+    return this.connections;
   }
 
   tools(): readonly ToolDescriptor[] {
     // Named over all known tools, so that a name does not change while another server is away.
-    const known = [...this.connections.values()].flatMap((connection) =>
+    const known = this.connections.flatMap((connection) =>
       connection.tools.map((tool) => ({
         connection,
         server: connection.name,
@@ -138,23 +189,29 @@ export class PeerSet implements Peers {
 
   async close(budgetMs: number): Promise<void> {
     this.armed = false;
-    await Promise.all([...this.connections.values()].map((connection) => connection.close(budgetMs)));
+    const all = [...this.members.values(), ...this.retired.keys()];
+    await Promise.all(all.map(({ connection }) => connection.close(budgetMs)));
+  }
+
+  /** Announces every resource that is watched and passes the test as if it had changed. */
+  reread(which: (server: string, uri: string) => boolean): void {
+    for (const { name, connection } of this.members.values()) {
+      connection.subscriptions.reread((uri) => which(name, uri));
+    }
+  }
+
+  private get connections(): readonly Connection[] {
+    return [...this.members.values()].map(({ connection }) => connection);
   }
 
   private named(server: string): Connection {
-    const connection = this.connections.get(server);
-    if (connection !== undefined) return connection;
-    const known = [...this.connections.keys()].join(', ');
+    const member = this.members.get(server);
+    if (member !== undefined) return member.connection;
+    const known = [...this.members.keys()].join(', ');
     throw new AgentdError(
       'CONFIG_INVALID',
       `no MCP server is named ${server}${known === '' ? '' : `; there are ${known}`}`,
     );
-  }
-
-  private config(connection: Connection): McpServerConfig {
-    const config = this.options.servers.find(({ name }) => name === connection.name);
-    if (config === undefined) throw new Error(`connection ${connection.name} has no configuration`);
-    return config;
   }
 
   private deliver(message: PeerMessage): void {
@@ -166,20 +223,19 @@ export class PeerSet implements Peers {
     }
     if (this.armed) this.options.emit(message);
   }
+}
 
-  private unavailable(connection: Connection, budgetMs: number): AgentdError {
-    const { name } = connection;
-    const address = serverAddress(this.config(connection).transport);
-    const failure = connection.failure;
-    // A secret that cannot be read is a fault of the configuration, not of the server.
-    if (failure?.kind === 'configuration') return failure;
-    const reason = failure?.message ?? `it did not answer within ${budgetMs} ms`;
-    return new AgentdError('MCP_UNAVAILABLE', `cannot reach MCP server ${name} at ${address}: ${reason}`, {
-      exitCode: 6,
-      cause: failure,
-      remedy: `Start ${name}, correct its address or command, or set required: false to begin without it.`,
-    });
-  }
+function unavailable({ name, config, connection }: Member, budgetMs: number): AgentdError {
+  const { failure } = connection;
+  // A secret that cannot be read is a fault of the configuration, not of the server.
+  if (failure?.kind === 'configuration') return failure;
+  const address = serverAddress(config.transport);
+  const reason = failure?.message ?? `it did not answer within ${budgetMs} ms`;
+  return new AgentdError('MCP_UNAVAILABLE', `cannot reach MCP server ${name} at ${address}: ${reason}`, {
+    exitCode: 6,
+    cause: failure,
+    remedy: `Start ${name}, correct its address or command, or set required: false to begin without it.`,
+  });
 }
 
 /** Waiting does not help: a secret that cannot be read, or one that the server refuses. */

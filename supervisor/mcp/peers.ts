@@ -80,7 +80,11 @@ export interface Peers {
    * @throws AgentdError MCP_UNAVAILABLE (exit 6) naming the required server that cannot be reached
    */
   start(): Promise<void>;
-  get(name: string): Peer | undefined;
+  /**
+   * @param runId for whom: a run that began before the server was changed or removed keeps the
+   *   connection it began with
+   */
+  get(name: string, runId?: string): Peer | undefined;
   readonly all: readonly Peer[];
   /** Every tool of every live server, named for the model. */
   tools(): readonly ToolDescriptor[];

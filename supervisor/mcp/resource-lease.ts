@@ -146,7 +146,7 @@ export class ResourceLeases implements LeaseCalls {
 
   private async read(target: ClaimTarget, timeoutMs: number): Promise<Read> {
     const what = `reading ${target.item}`;
-    const peer = this.options.peers.get(target.server);
+    const peer = this.options.peers.get(target.server, target.claimKey);
     if (peer === undefined) return failed(what, `no MCP server is named ${target.server}`);
     try {
       const { text } = await peer.readResource(target.item, { timeoutMs, meta: this.meta(target) });
@@ -164,7 +164,7 @@ export class ResourceLeases implements LeaseCalls {
     lease: Record<string, unknown> | null,
     timeoutMs: number,
   ): Promise<Written> {
-    const peer: Peer | undefined = this.options.peers.get(target.server);
+    const peer: Peer | undefined = this.options.peers.get(target.server, target.claimKey);
     if (peer === undefined) return failed(LEASE_CAS, `no MCP server is named ${target.server}`);
     const args = { uri: target.item, expect_version: expected, lease };
     let result: CallResult;

@@ -141,9 +141,9 @@ export class Subscriptions {
     this.list();
   }
 
-  /** What was sent for a while is lost, on a session that goes on. */
-  reread(): void {
-    for (const uri of [...this.held]) this.announce(uri, 'reread');
+  /** What was sent for a while is lost, on a session that goes on; or others care for some of it now. */
+  reread(which: (uri: string) => boolean = () => true): void {
+    for (const uri of [...this.held]) if (which(uri)) this.announce(uri, 'reread');
     this.list();
   }
 

@@ -82,7 +82,7 @@ async function attempt(
   canonicalArguments: string,
 ): Promise<ToolOutcome> {
   const { server, tool } = call.descriptor;
-  const peer = options.peers.get(server);
+  const peer = options.peers.get(server, call.runId);
   if (peer === undefined) return refused(`There is no tool server named ${server}.`);
   if (!(await reachable(options, peer, call))) {
     if (call.signal.aborted) return refused('The call was cancelled.');

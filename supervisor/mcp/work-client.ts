@@ -117,7 +117,7 @@ export class WorkClient implements LeaseCalls {
     deadlineMs: number,
     schema: T,
   ): Promise<{ readonly kind: 'answered'; readonly value: z.infer<T> } | Failed> {
-    const peer = this.options.peers.get(about.server);
+    const peer = this.options.peers.get(about.server, about.claimKey ?? undefined);
     if (peer === undefined) return failed(tool, `no MCP server is named ${about.server}`);
     let result: CallResult;
     try {

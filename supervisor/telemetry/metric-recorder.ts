@@ -62,6 +62,13 @@ export class MetricRecorder {
     if (alias !== undefined) this.sample(alias, labels).value = value;
   }
 
+  remove(name: string, labels: Labels): void {
+    const metric = this.metrics.get(name);
+    if (metric?.spec.type === 'gauge') {
+      metric.samples.delete(this.folding.values(metric.spec, labels).join('\u0000'));
+    }
+  }
+
   observe(name: string, value: number, labels: Labels): void {
     const metric = this.metrics.get(name);
     if (metric?.spec.type !== 'histogram' || !Number.isFinite(value)) return;

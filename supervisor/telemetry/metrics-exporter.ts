@@ -13,6 +13,7 @@ export function createMetrics(): Metrics {
   return {
     add: (name, labels = {}, by = 1) => recorder.add(name, labels, by),
     set: (name, value, labels = {}) => recorder.set(name, value, labels),
+    remove: (name, labels) => recorder.remove(name, labels),
     observe: (name, value, labels = {}) => recorder.observe(name, value, labels),
     render: async () => {
       registry ??= exposition(recorder);

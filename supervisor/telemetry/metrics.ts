@@ -9,6 +9,8 @@ export interface Metrics {
   add(name: MetricName, labels?: Labels, by?: number): void;
   /** Sets a gauge. */
   set(name: MetricName, value: number, labels?: Labels): void;
+  /** Ends a series of a gauge: what it was about is gone. */
+  remove(name: MetricName, labels: Labels): void;
   /** Records one observation of a histogram. */
   observe(name: MetricName, value: number, labels?: Labels): void;
   /** Prometheus text exposition format. */

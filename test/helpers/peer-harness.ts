@@ -15,6 +15,7 @@ export function recordingMetrics(): { readonly metrics: Metrics; readonly values
   const metrics: Metrics = {
     add: (name, labels, by = 1) => values.set(key(name, labels), (values.get(key(name, labels)) ?? 0) + by),
     set: (name, value, labels) => values.set(key(name, labels), value),
+    remove: () => undefined,
     observe: (name, _value, labels) =>
       values.set(key(name, labels), (values.get(key(name, labels)) ?? 0) + 1),
     render: async () => '',

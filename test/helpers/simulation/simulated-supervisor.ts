@@ -14,6 +14,7 @@ import { runOutcome } from '../run-outcome.ts';
 const NO_METRICS: Metrics = {
   add: () => undefined,
   set: () => undefined,
+  remove: () => undefined,
   observe: () => undefined,
   render: () => Promise.resolve(''),
 };

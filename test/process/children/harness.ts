@@ -26,6 +26,7 @@ export function recordingMetrics(): Metrics & {
   return {
     add: (name, labels, by = 1) => sums.set(key(name, labels), (sums.get(key(name, labels)) ?? 0) + by),
     set: (name, value, labels) => sums.set(key(name, labels), value),
+    remove: () => {},
     observe: () => {},
     render: () => Promise.resolve(''),
     counted: (name, labels) => sums.get(key(name, labels)) ?? 0,
