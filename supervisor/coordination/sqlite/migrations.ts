@@ -58,17 +58,18 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
       ) WITHOUT ROWID;
       CREATE INDEX work_lane_turn ON work_lane (priority, turn, tenant, kind);
 
-      -- One row of sequences and counts, read and written once per transaction.
+      -- Sequences and counts, read and written once per transaction. The row of no tenant is the
+      -- sum over all; the others say how many leases a tenant has. One table, so that it is one page.
       CREATE TABLE work_totals (
-        last_id INTEGER NOT NULL,
-        last_fencing INTEGER NOT NULL,
-        pending INTEGER NOT NULL,
+        tenant TEXT PRIMARY KEY,
         claimed INTEGER NOT NULL,
-        done INTEGER NOT NULL,
-        dead_letter INTEGER NOT NULL
-      );
-      INSERT INTO work_totals VALUES (0, 0, 0, 0, 0, 0);
-      CREATE TABLE work_in_flight (tenant TEXT PRIMARY KEY, leases INTEGER NOT NULL) WITHOUT ROWID;
+        pending INTEGER NOT NULL DEFAULT 0,
+        done INTEGER NOT NULL DEFAULT 0,
+        dead_letter INTEGER NOT NULL DEFAULT 0,
+        last_id INTEGER NOT NULL DEFAULT 0,
+        last_fencing INTEGER NOT NULL DEFAULT 0
+      ) WITHOUT ROWID;
+      INSERT INTO work_totals (tenant, claimed) VALUES ('', 0);
       CREATE TABLE work_clock (boot TEXT NOT NULL, offset_ms INTEGER NOT NULL);
     `,
   },

@@ -18,7 +18,7 @@ export class SqliteReader {
 
   constructor(db: Database) {
     const counts: Statement<[], Counts> = db.prepare(
-      'SELECT pending, claimed, done, dead_letter FROM work_totals',
+      "SELECT pending, claimed, done, dead_letter FROM work_totals WHERE tenant = ''",
     );
     const find: Statement<[string], Row> = db.prepare('SELECT * FROM work_item WHERE claim_key = ?');
     // One seek per lane: its head is its oldest.

@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import Sqlite, { type Database } from 'better-sqlite3';
-import { AgentdError, errorMessage } from '../../../protocol/errors.ts';
+import { AgentdError } from '../../../protocol/errors.ts';
 import { GroupCommit } from '../group-commit.ts';
 import type {
   AckRequest,
@@ -23,6 +22,7 @@ import type {
 } from '../ledger.ts';
 import { PendingSignal } from '../pending-signal.ts';
 import * as operations from '../work-operations.ts';
+import { isBusy, isSqliteError, reasonOf, whenFree } from './busy.ts';
 import { type LedgerClock, openLedgerClock } from './ledger-clock.ts';
 import { migrate } from './migrations.ts';
 import { SqliteQueue } from './queue.ts';
@@ -42,10 +42,6 @@ export interface SqliteLedgerOptions {
  * while the event loop stands still, and a lock is held for one commit.
  */
 const LOCK_WAIT_MS = 2;
-/** How long a write waits for its turn among other processes before the caller hears of it, ms. */
-const BUSY_BUDGET_MS = 30_000;
-/** Between two tries for the lock, ms. */
-const LONGEST_PAUSE_MS = 10;
 const MAX_BATCH = 512;
 const MAX_WAITING = 50_000;
 /** Leases expired and items woken inside a claim, so that housekeeping cannot delay it for long. */
@@ -205,7 +201,7 @@ export class SqliteLedger implements Ledger {
   private async transaction(
     runs: readonly ((table: SqliteWorkTable) => unknown)[],
   ): Promise<readonly unknown[]> {
-    await whenFree(() => this.sql.begin.run(), this.options.path);
+    if (!this.begin()) await whenFree(() => this.sql.begin.run(), this.options.path);
     try {
       this.table.begin(this.clock.now());
       const values = runs.map((run) => run(this.table));
@@ -215,6 +211,17 @@ export class SqliteLedger implements Ledger {
       return values;
     } catch (error) {
       if (this.db.inTransaction) this.sql.rollback.run();
+      throw isSqliteError(error) ? this.unavailable(error) : error;
+    }
+  }
+
+  /** Takes the lock if it is free, without giving up this turn of the event loop. */
+  private begin(): boolean {
+    try {
+      this.sql.begin.run();
+      return true;
+    } catch (error) {
+      if (isBusy(error)) return false;
       throw isSqliteError(error) ? this.unavailable(error) : error;
     }
   }
@@ -256,32 +263,4 @@ async function prepare(db: Database, options: SqliteLedgerOptions): Promise<Ledg
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
   }
-}
-
-/** Tries until no other process is in the way, with a growing random pause that lets the loop turn. */
-async function whenFree<T>(attempt: () => T, path: string): Promise<T> {
-  const end = performance.now() + BUSY_BUDGET_MS;
-  for (let tries = 0; ; tries++) {
-    try {
-      return attempt();
-    } catch (error) {
-      if (!isSqliteError(error) || !error.code.startsWith('SQLITE_BUSY')) throw error;
-      if (performance.now() > end) {
-        throw new AgentdError(
-          'LEDGER_UNAVAILABLE',
-          `the ledger ${path} was locked by other processes for ${BUSY_BUDGET_MS} ms`,
-          { cause: error },
-        );
-      }
-      await pause(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE_MS));
-    }
-  }
-}
-
-function isSqliteError(error: unknown): error is InstanceType<typeof Sqlite.SqliteError> {
-  return error instanceof Sqlite.SqliteError;
-}
-
-function reasonOf(error: unknown): string {
-  return isSqliteError(error) ? `${errorMessage(error)} (${error.code})` : errorMessage(error);
 }

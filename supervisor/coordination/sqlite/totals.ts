@@ -35,18 +35,19 @@ export class Totals {
   private readonly sql;
 
   constructor(db: Database) {
-    const read: Statement<[], TotalsRow> = db.prepare('SELECT * FROM work_totals');
+    const read: Statement<[], TotalsRow> = db.prepare("SELECT * FROM work_totals WHERE tenant = ''");
     const write: Statement<[number, number, number, number, number, number]> = db.prepare(
       `UPDATE work_totals
-       SET last_id = ?, last_fencing = ?, pending = ?, claimed = ?, done = ?, dead_letter = ?`,
+       SET last_id = ?, last_fencing = ?, pending = ?, claimed = ?, done = ?, dead_letter = ?
+       WHERE tenant = ''`,
     );
-    const readLeases: Statement<[string], { leases: number }> = db.prepare(
-      'SELECT leases FROM work_in_flight WHERE tenant = ?',
+    const readLeases: Statement<[string], { claimed: number }> = db.prepare(
+      'SELECT claimed FROM work_totals WHERE tenant = ?',
     );
     const writeLeases: Statement<[string, number]> = db.prepare(
-      'INSERT INTO work_in_flight (tenant, leases) VALUES (?, ?) ON CONFLICT (tenant) DO UPDATE SET leases = excluded.leases',
+      'INSERT INTO work_totals (tenant, claimed) VALUES (?, ?) ON CONFLICT (tenant) DO UPDATE SET claimed = excluded.claimed',
     );
-    const dropLeases: Statement<[string]> = db.prepare('DELETE FROM work_in_flight WHERE tenant = ?');
+    const dropLeases: Statement<[string]> = db.prepare('DELETE FROM work_totals WHERE tenant = ?');
     this.sql = { read, write, readLeases, writeLeases, dropLeases };
   }
 
@@ -115,7 +116,7 @@ export class Totals {
   private leasesOf(tenant: string): { value: number; readonly stored: number } {
     let entry = this.leases.get(tenant);
     if (entry === undefined) {
-      const stored = this.sql.readLeases.get(tenant)?.leases ?? 0;
+      const stored = this.sql.readLeases.get(tenant)?.claimed ?? 0;
       entry = { value: stored, stored };
       this.leases.set(tenant, entry);
     }

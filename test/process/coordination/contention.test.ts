@@ -36,5 +36,5 @@ describe('several processes on one ledger file', () => {
     expect(await ledger.stats()).toMatchObject({ pending: 1, claimed: 0, done: 800 });
     expect(await ledger.find('shared')).toMatchObject({ state: 'ready', attempt: 0 });
     await ledger.close();
-  }, 180_000);
+  }, 300_000);
 });
