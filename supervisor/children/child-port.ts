@@ -43,6 +43,8 @@ export interface ChildOptions {
   readonly first: boolean;
   readonly clock: Clock;
   readonly log: Log;
+  /** What it writes on standard error is logged in full instead of as a sample. */
+  readonly aggregateLogs: boolean;
   readonly timings: ChildTimings;
   readonly channelLimits: ChannelLimits;
   /** Its own cgroup; null where none is delegated. */

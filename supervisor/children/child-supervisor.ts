@@ -217,6 +217,7 @@ export class ChildSupervisor implements Children {
         clock,
         log,
         cgroup: this.cgroups?.leaf() ?? null,
+        aggregateLogs: this.options.telemetry.aggregateLogs === true,
         timings: this.timings,
         channelLimits: this.options.channelLimits ?? DEFAULT_CHANNEL_LIMITS,
       },

@@ -15,7 +15,7 @@ import { ChildRun } from './child-run.ts';
 import { Detectors } from './detectors.ts';
 import { type ProgressParams, type TurnParams, takeFrame } from './frame-intake.ts';
 import { classify, type Health } from './liveness.ts';
-import { LogRelay } from './log-relay.ts';
+import { AGGREGATED_TEXT, LogRelay, SAMPLED_TEXT } from './log-relay.ts';
 import type { StopCause } from './run.ts';
 import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
 
@@ -63,7 +63,8 @@ export class Child {
       cgroupKill: () => options.cgroup?.kill(),
     });
     if (this.process.pid !== null) options.cgroup?.add(this.process.pid);
-    this.relay = new LogRelay(options.log, this.process.pid ?? process.pid, clock);
+    const rates = options.aggregateLogs ? AGGREGATED_TEXT : SAMPLED_TEXT;
+    this.relay = new LogRelay(options.log, this.process.pid ?? process.pid, clock, rates);
     const sink = this.frameSink();
     this.channel = new Channel(
       this.process,

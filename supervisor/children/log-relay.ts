@@ -3,10 +3,18 @@ import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Bucket, type BucketRate, fullBucket, takeToken } from './token-bucket.ts';
 
-/** Log frames one child may have re-emitted. */
+/** What one child may have in the log. */
+export interface RelayRates {
+  /** Log frames, re-emitted. */
+  readonly frames: BucketRate;
+  /** Lines of free text from its stderr, and complaints about its stdout. */
+  readonly text: BucketRate;
+}
 const FRAMES: BucketRate = { burst: 1_000, perSecond: 200 };
-/** Lines of free text from one child's stderr, and complaints about its stdout. */
-const TEXT: BucketRate = { burst: 100, perSecond: 20 };
+/** Free text is shown as a sample. */
+export const SAMPLED_TEXT: RelayRates = { frames: FRAMES, text: { burst: 100, perSecond: 20 } };
+/** Free text is shown in full, as far as anybody could read it (`--aggregate-logs`). */
+export const AGGREGATED_TEXT: RelayRates = { frames: FRAMES, text: FRAMES };
 /** Characters of one line of free text that reach the log. */
 const TEXT_CHARACTERS = 4_096;
 /** Lines of stderr kept for the report of a child that ends badly. */
@@ -26,10 +34,11 @@ export class LogRelay {
     log: Log,
     private readonly pid: number,
     private readonly clock: Clock,
+    private readonly rates: RelayRates = SAMPLED_TEXT,
   ) {
     this.log = log.as({ comp: 'agent', pid });
-    this.frames = fullBucket(FRAMES, clock.now());
-    this.text = fullBucket(TEXT, clock.now());
+    this.frames = fullBucket(rates.frames, clock.now());
+    this.text = fullBucket(rates.text, clock.now());
   }
 
   /** From now on lines belong to that run. */
@@ -47,7 +56,7 @@ export class LogRelay {
       this.garbage(event, 'a log frame with an unknown event name');
       return;
     }
-    const { taken, bucket } = takeToken(this.frames, FRAMES, this.clock.now());
+    const { taken, bucket } = takeToken(this.frames, this.rates.frames, this.clock.now());
     this.frames = bucket;
     if (!taken) {
       this.dropped += 1;
@@ -61,7 +70,8 @@ export class LogRelay {
     this.tail.push(line.slice(0, TEXT_CHARACTERS));
     if (this.tail.length > TAIL_LINES) this.tail.shift();
     if (line.trim() === '' || !this.mayWriteText()) return;
-    this.log.info('loop.error', { msg: `stderr: ${line.slice(0, TEXT_CHARACTERS)}`, stream: 'stderr' });
+    const text = line.length > TEXT_CHARACTERS ? `${line.slice(0, TEXT_CHARACTERS)}…` : line;
+    this.log.info('loop.error', { msg: text, stream: 'stderr' });
   }
 
   garbage(sample: string, reason: string): void {
@@ -81,7 +91,7 @@ export class LogRelay {
   }
 
   private mayWriteText(): boolean {
-    const { taken, bucket } = takeToken(this.text, TEXT, this.clock.now());
+    const { taken, bucket } = takeToken(this.text, this.rates.text, this.clock.now());
     this.text = bucket;
     if (!taken) this.dropped += 1;
     return taken;

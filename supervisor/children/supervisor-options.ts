@@ -38,6 +38,8 @@ export interface ChildSettings {
     readonly instance: string;
     readonly logLevel: string;
     readonly logContent: boolean;
+    /** Free text of children goes into the log in full instead of as a sample. */
+    readonly aggregateLogs?: boolean;
   };
 }
 

@@ -1,4 +1,4 @@
-import { durationText } from './report-table.ts';
+import { durationText } from '../telemetry/duration-text.ts';
 
 /** Items of a coordination server as text for people. */
 

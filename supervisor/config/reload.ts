@@ -43,6 +43,7 @@ const FIXED: Readonly<Record<string, readonly [(config: Config) => unknown, stri
   'observability.log.format': [({ observability }) => observability.logFormat, FILE],
   'observability.log.content': [({ observability }) => observability.logContent, SAFETY],
   'observability.log.aggregate': [({ observability }) => observability.aggregateLogs, FILE],
+  'observability.log.only': [({ observability }) => observability.onlyPaths, FILE],
   cgroup: [(config) => config.cgroup, SAFETY],
   budget_exit_code: [(config) => config.budgetExitCode, LIFE],
   allow_trifecta: [(config) => config.allowTrifecta, SAFETY],

@@ -1,5 +1,5 @@
 import type { SubagentDocument } from '../../protocol/management.ts';
-import { durationText } from '../cli/report-table.ts';
+import { durationText } from '../telemetry/duration-text.ts';
 import { bytesText, countText, percentText } from './figures.ts';
 import type { Paint } from './style.ts';
 import { type Column, tableLines } from './table.ts';

@@ -1,5 +1,5 @@
 import type { SubagentDocument, SubagentResultDocument } from '../../protocol/management.ts';
-import { durationText } from '../cli/report-table.ts';
+import { durationText } from '../telemetry/duration-text.ts';
 import { type PrintableLine, printable, textLine } from '../telemetry/log-text.ts';
 import { bytesText, countText, percentText } from './figures.ts';
 import { type Paint, plain } from './style.ts';

@@ -1,5 +1,5 @@
 import type { CapacityDocument, InventoryDocument, StatusDocument } from '../../protocol/management.ts';
-import { durationText } from '../cli/report-table.ts';
+import { durationText } from '../telemetry/duration-text.ts';
 import { printable } from '../telemetry/log-text.ts';
 import { plural } from './figures.ts';
 import type { Paint } from './style.ts';

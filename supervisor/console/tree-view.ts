@@ -1,5 +1,5 @@
 import type { InventoryDocument, SubagentDocument } from '../../protocol/management.ts';
-import { durationText } from '../cli/report-table.ts';
+import { durationText } from '../telemetry/duration-text.ts';
 import { printable } from '../telemetry/log-text.ts';
 import { bytesText, percentText, plural } from './figures.ts';
 import { type InstanceState, instanceLine, loadLine } from './instance-view.ts';

@@ -1,9 +1,31 @@
+import { stripVTControlCharacters } from 'node:util';
 import type { LogLevel } from '../../protocol/event-line.ts';
+import { pathColor } from './aggregate.ts';
+import { durationText } from './duration-text.ts';
 
-/** The `text` log format: one compact line for people, `time level path event key=value …`. */
+/**
+ * The `text` log format: one line for people, `time level path event message key=value … duration`,
+ * in columns. What a child wrote on its standard error is `time path │ text`.
+ */
 
-const LEVEL_COLOR: Record<LogLevel, number> = { trace: 90, debug: 36, info: 32, warn: 33, error: 31 };
-/** Shown elsewhere on the line or the same on every line. */
+const LEVEL_COLOR: Record<LogLevel, string> = {
+  trace: '90',
+  debug: '36',
+  info: '32',
+  warn: '33',
+  error: '31',
+};
+const DIM = '90';
+const BOLD = '1';
+const CYAN = '36';
+const RED = '31';
+/** Widths of columns: nearly every path and event name fits, and a longer one moves its line alone. */
+const PATH_WIDTH = 6;
+const EVENT_WIDTH = 16;
+/** Characters of one value that are shown; the whole value is in the JSON format. */
+const VALUE_CHARACTERS = 160;
+
+/** Shown elsewhere on the line, the same on every line, or nothing to a reader. */
 const HIDDEN: ReadonlySet<string> = new Set([
   'ts',
   'level',
@@ -17,8 +39,10 @@ const HIDDEN: ReadonlySet<string> = new Set([
   'trace_id',
   'span_id',
   'parent_span_id',
+  'dur_ms',
   'err',
   'msg',
+  'sha256',
 ]);
 
 /** An event line of any version of the vocabulary. */
@@ -34,24 +58,55 @@ export interface PrintableLine {
 
 /** Formats one line, newline included. Control characters in values are escaped. */
 export function textLine(line: PrintableLine, color: boolean): string {
-  const paint = (code: number, text: string): string => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const paint = (code: string, text: string): string =>
+    color && text !== '' ? `\u001b[${code}m${text}\u001b[0m` : text;
+  const ownColor = pathColor(line.agent_path);
+  const path = paint(
+    ownColor === null ? DIM : `38;5;${ownColor}`,
+    printable(line.agent_path).padEnd(PATH_WIDTH),
+  );
+  const time = paint(DIM, line.ts.slice(11, 23));
+  if (line.stream === 'stderr' && line.msg !== undefined) {
+    const bar = paint(ownColor === null ? DIM : `38;5;${ownColor}`, '│');
+    return `${time}       ${path} ${bar} ${printable(stripVTControlCharacters(line.msg))}\n`;
+  }
   const parts = [
-    paint(90, line.ts.slice(11, 23)),
+    time,
     paint(LEVEL_COLOR[line.level], line.level.toUpperCase().padEnd(5)),
-    paint(90, printable(line.agent_path)),
-    paint(1, printable(line.event)),
+    path,
+    paint(BOLD, printable(line.event).padEnd(EVENT_WIDTH)),
   ];
   if (line.msg !== undefined) parts.push(printable(line.msg));
-  for (const key of Object.keys(line)) {
-    if (!HIDDEN.has(key)) parts.push(`${paint(36, printable(key))}=${valueText(line[key])}`);
+  for (const [key, text] of Object.entries(line).flatMap(fieldTexts)) {
+    parts.push(`${paint(CYAN, key)}=${text}`);
   }
-  if (line.err !== undefined) parts.push(paint(31, printable(`${line.err.type}: ${line.err.message}`)));
-  return `${parts.join(' ')}\n`;
+  if (line.err !== undefined) parts.push(paint(RED, printable(`${line.err.type}: ${line.err.message}`)));
+  if (typeof line.dur_ms === 'number') parts.push(paint(DIM, `(${durationText(line.dur_ms)})`));
+  return `${parts.join(' ').trimEnd()}\n`;
+}
+
+/** The fields of a value worth a reader's time: nothing for nothing, one level of an object unfolded. */
+function fieldTexts([key, value]: readonly [string, unknown]): (readonly [string, string])[] {
+  if (HIDDEN.has(key) || isNothing(value)) return [];
+  if (typeof value !== 'object' || Array.isArray(value)) return [[printable(key), valueText(value)]];
+  const inner = Object.entries(value ?? {});
+  if (inner.length > 6 || inner.some(([, held]) => typeof held === 'object' && held !== null)) {
+    return [[printable(key), valueText(value)]];
+  }
+  return inner
+    .filter(([name, held]) => !HIDDEN.has(name) && !isNothing(held))
+    .map(([name, held]) => [printable(`${key}.${name}`), valueText(held)]);
+}
+
+function isNothing(value: unknown): boolean {
+  return value === null || value === undefined || (Array.isArray(value) && value.length === 0);
 }
 
 function valueText(value: unknown): string {
-  if (typeof value !== 'string') return printable(JSON.stringify(value) ?? String(value));
-  return /^[\w.:/@%+,-]+$/.test(value) ? value : printable(JSON.stringify(value));
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value));
+  const kept = text.length > VALUE_CHARACTERS ? `${text.slice(0, VALUE_CHARACTERS)}…` : text;
+  if (typeof value !== 'string') return printable(kept);
+  return /^[\w.:/@%+,*-]+$/.test(kept) ? kept : printable(JSON.stringify(kept));
 }
 
 /** Escapes control characters: a terminal must not be steered by what a peer wrote. */

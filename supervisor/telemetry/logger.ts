@@ -18,7 +18,9 @@ export interface LogOptions {
   readonly color?: boolean;
   /** Bytes that may wait for a slow reader before lines are dropped. */
   readonly maxWaiting?: number;
-  /** Gets every line that passes the level, dropped by the destination or not. */
+  /** Whether lines of the agent with this path are written. Default: all are. */
+  readonly shown?: (agentPath: string) => boolean;
+  /** Gets every line that passes the level, written or not. */
   readonly onLine?: (line: EventLine) => void;
   /** Told how many lines were just dropped. */
   readonly onDropped?: (count: number) => void;
@@ -89,8 +91,10 @@ export function createLog(options: LogOptions): LogSink {
     };
     current = { level, ts: new Date().toISOString(), body };
     const line: EventLine = { ts: current.ts, ...body };
-    if (options.format === 'text') emit(level, textLine(line, color));
-    else json[level]({});
+    if (options.shown?.(identity.agentPath) ?? true) {
+      if (options.format === 'text') emit(level, textLine(line, color));
+      else json[level]({});
+    }
     options.onLine?.(line);
   };
 

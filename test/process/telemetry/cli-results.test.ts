@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { VerbAction } from '../../../supervisor/cli/host.ts';
-import { durationText } from '../../../supervisor/cli/report-table.ts';
+import { durationText } from '../../../supervisor/telemetry/duration-text.ts';
 import { resultsCommand } from '../../../supervisor/cli/results.ts';
 import { runReportOf } from '../../../supervisor/telemetry/run-reports.ts';
 import { eventually } from '../../helpers/eventually.ts';

@@ -234,7 +234,7 @@ describe('the text format', () => {
       err: { type: 'E', message: 'x' },
     });
     expect(text()).toMatch(
-      /^\d\d:\d\d:\d\d\.\d{3} ERROR 0\.3 tool\.result failed ok=false uri=inbox:\/\/\/a\.md note="two words" E: x\n$/,
+      /^\d\d:\d\d:\d\d\.\d{3} ERROR 0\.3 +tool\.result +failed ok=false uri=inbox:\/\/\/a\.md note="two words" E: x\n$/,
     );
   });
 
