@@ -1,5 +1,5 @@
 import { Random } from '../../test/helpers/simulation/scheduler.ts';
-import { chaos } from './chaos.ts';
+import { chaos, TOLERATED_DESCRIPTORS } from './chaos.ts';
 
 /**
  * Five minutes of chaos, or as many seconds as are given:
@@ -23,7 +23,7 @@ const good =
   report.duplicates === 0 &&
   report.leftover.length === 0 &&
   report.zombies === 0 &&
-  report.descriptorGrowth.every((growth) => growth <= 10) &&
+  report.descriptorGrowth.every((growth) => growth <= TOLERATED_DESCRIPTORS) &&
   report.exits.every((exit) => exit === 0) &&
   report.worstStallMs <= LONGEST_STALL_MS;
 process.stdout.write(good ? 'survived\n' : 'NOT survived\n');
