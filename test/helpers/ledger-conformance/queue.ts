@@ -39,16 +39,16 @@ export function queueRules(h: LedgerHarness): void {
     it('lets age overtake urgency, so that low never starves', async () => {
       await h.submit('low', { priority: 'low' });
       let served = 0;
-      for (; served < 400; served++) {
-        await h.fixture.advance(1_000);
+      for (; served < 40; served++) {
+        await h.fixture.advance(10_000);
         await h.submit(`high-${served}`, { priority: 'high' });
         await h.submit(`more-${served}`, { priority: 'high' });
         const [work] = await h.next();
         if (work === undefined || work.workId === 'low') break;
         await h.ledger.ack({ ...hold('a', work), result: null });
       }
-      expect(served).toBeLessThan(400);
-      expect(served).toBeGreaterThan(60);
+      expect(served).toBeLessThan(40);
+      expect(served).toBeGreaterThan(10);
     });
 
     it('takes only the kinds and tenants asked for', async () => {
