@@ -2,6 +2,14 @@ import { newWork, step } from '../../../supervisor/coordination/work-machine.ts'
 import type { Lease, Work, WorkEvent } from '../../../supervisor/coordination/work-model.ts';
 import type { ClaimReply, LeaseReply } from '../../../supervisor/gates/lease-keeper.ts';
 
+/** One call as it reached the ledger, and what was answered; a lease is named by its place in `granted`. */
+export type LedgerCall = { readonly at: number; readonly key: string; readonly holder: string } & (
+  | { readonly call: 'claim'; readonly ttlMs: number; readonly answer: string }
+  | { readonly call: 'renew'; readonly lease: string; readonly ttlMs: number; readonly answer: string }
+  | { readonly call: 'ack'; readonly lease: string; readonly answer: string }
+  | { readonly call: 'release'; readonly lease: string; readonly reason: string; readonly answer: string }
+);
+
 export type LeaseFate = 'acked' | 'released' | 'expired';
 
 /**
@@ -14,6 +22,8 @@ export class SimulatedLedger {
   readonly fates = new Map<string, LeaseFate>();
   readonly granted = new Set<string>();
   readonly acks = new Map<string, number>();
+  /** Every call, in the order the ledger saw them. */
+  readonly history: LedgerCall[] = [];
   private fencing = 0;
 
   /** @param violated told of anything a ledger must never do */
@@ -38,6 +48,13 @@ export class SimulatedLedger {
     const fencing = this.fencing + 1;
     const lease: Lease = { leaseId: `${key}/${fencing}`, holder, fencing };
     const answer = this.apply(key, { type: 'claim', now: this.now(), ttlMs, lease, overQuota: false });
+    const told =
+      answer.type === 'held'
+        ? `held by ${answer.by}`
+        : answer.type === 'granted'
+          ? answer.lease.leaseId
+          : '?';
+    this.history.push({ at: this.now(), key, holder, call: 'claim', ttlMs, answer: told });
     if (answer.type === 'held') return { kind: 'lost', heldBy: answer.by };
     if (answer.type !== 'granted') throw new Error(`a claim was answered ${answer.type}`);
     const { leaseId } = answer.lease;
@@ -49,12 +66,23 @@ export class SimulatedLedger {
   }
 
   renew(key: string, leaseId: string, holder: string, ttlMs: number): LeaseReply {
-    return this.settle(key, { type: 'renew', now: this.now(), by: { leaseId, holder }, ttlMs });
+    const reply = this.settle(key, { type: 'renew', now: this.now(), by: { leaseId, holder }, ttlMs });
+    this.history.push({
+      at: this.now(),
+      key,
+      holder,
+      call: 'renew',
+      lease: leaseId,
+      ttlMs,
+      answer: reply.kind,
+    });
+    return reply;
   }
 
   ack(key: string, leaseId: string, holder: string): LeaseReply {
     const was = this.stateOf(key);
     const reply = this.settle(key, { type: 'ack', now: this.now(), by: { leaseId, holder }, result: null });
+    this.history.push({ at: this.now(), key, holder, call: 'ack', lease: leaseId, answer: reply.kind });
     if (reply.kind === 'ok' && was !== 'done') {
       this.end(leaseId, 'acked');
       this.acks.set(key, (this.acks.get(key) ?? 0) + 1);
@@ -64,6 +92,15 @@ export class SimulatedLedger {
 
   release(key: string, leaseId: string, holder: string, reason: string): LeaseReply {
     const reply = this.settle(key, { type: 'release', now: this.now(), by: { leaseId, holder }, reason });
+    this.history.push({
+      at: this.now(),
+      key,
+      holder,
+      call: 'release',
+      lease: leaseId,
+      reason,
+      answer: reply.kind,
+    });
     if (reply.kind === 'ok') this.end(leaseId, 'released');
     return reply;
   }

@@ -6,7 +6,7 @@ import type {
   LeaseReply,
 } from '../../../supervisor/gates/lease-keeper.ts';
 import { Random, Scheduler } from './scheduler.ts';
-import { SimulatedLedger } from './simulated-ledger.ts';
+import { type LedgerCall, SimulatedLedger } from './simulated-ledger.ts';
 import { SimulatedSupervisor } from './simulated-supervisor.ts';
 
 /** What a seed came to. */
@@ -15,6 +15,8 @@ export interface Verdict {
   readonly events: number;
   readonly crashes: number;
   readonly runs: number;
+  /** What reached the ledger, for running the same history against another. */
+  readonly history: readonly LedgerCall[];
 }
 
 const TTL_MS = 1_000;
@@ -100,7 +102,7 @@ class World {
     for (const [key, acks] of this.ledger.acks)
       if (acks !== 1) this.violate(`${key} was settled ${acks} times (invariant 2)`);
     const { violations, events, crashes, runs } = this;
-    return { violations, events, crashes, runs };
+    return { violations, events, crashes, runs, history: this.ledger.history };
   }
 
   private violate(what: string): void {
