@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { META } from '../../../protocol/work-tools.ts';
+import { DEFAULT_POLICY } from '../../../supervisor/coordination/ledger.ts';
+import { SqliteLedger } from '../../../supervisor/coordination/sqlite/sqlite-ledger.ts';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../../helpers/coordinator-process.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { connectSdkClient, type TestClient } from '../../helpers/sdk-client.ts';
@@ -70,6 +72,29 @@ describe('agentd coordinate', () => {
       granted: true,
       attempt: 2,
     });
+  });
+
+  it('has on disk whatever it answered when it is killed under load', async () => {
+    const coordinator = await start();
+    const connected = await client(coordinator.url);
+    const acked: string[] = [];
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (;;) {
+        const item = `item-${next++}`;
+        const lease = await call(connected, 'work.claim', { item, ttl_ms: 60_000 });
+        const answer = await call(connected, 'work.ack', { lease_id: lease.lease_id, result: item });
+        if (answer.ok === true) acked.push(item);
+        if (acked.length === 120) coordinator.process.kill('SIGKILL');
+      }
+    };
+    const workers = await Promise.allSettled(Array.from({ length: 16 }, worker));
+    expect(workers.every((each) => each.status === 'rejected')).toBe(true);
+    const ledger = await SqliteLedger.open({ path: db, policy: DEFAULT_POLICY });
+    for (const item of acked)
+      expect(await ledger.find(item)).toMatchObject({ state: 'done', result: `"${item}"` });
+    await ledger.close();
+    expect(acked.length).toBeGreaterThanOrEqual(120);
   });
 
   it('drains on SIGTERM with exit 0 while an idle client keeps its connection', async () => {
