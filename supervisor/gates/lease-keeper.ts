@@ -41,7 +41,7 @@ export type ClaimReply =
       readonly expiresInMs: number;
       readonly fencingToken: number | null;
     }
-  | { readonly kind: 'lost'; readonly heldBy: string }
+  | { readonly kind: 'lost'; readonly heldBy: string; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'failed'; readonly error: string };
 
 export type LeaseReply =
@@ -201,8 +201,9 @@ export class LeaseKeeper {
         void deps.calls.claim(target, bounded).then((answer) => {
           if (answer.kind === 'granted') {
             reply({ type: 'granted', leaseId: answer.leaseId, expiresInMs: answer.expiresInMs, sentAt });
-          } else if (answer.kind === 'lost') reply({ type: 'denied', heldBy: answer.heldBy });
-          else reply({ type: 'claim_failed', error: answer.error });
+          } else if (answer.kind === 'lost') {
+            reply({ type: 'denied', heldBy: answer.heldBy, retryAfterMs: answer.retryAfterMs });
+          } else reply({ type: 'claim_failed', error: answer.error });
         });
         return;
       }

@@ -24,8 +24,8 @@ export type LeaseEnd =
   | { readonly kind: 'released'; readonly reason: string }
   /** Held, then lost: it ran out, or the ledger said it is no longer ours. */
   | { readonly kind: 'expired'; readonly why: string }
-  /** Never ours: somebody else holds it, or it is done or given up. */
-  | { readonly kind: 'lost'; readonly heldBy: string }
+  /** Never ours: somebody else holds it, or it is done or given up. `retryAfterMs`: until another try could succeed. */
+  | { readonly kind: 'lost'; readonly heldBy: string; readonly retryAfterMs?: number | undefined }
   /** Never ours: the ledger could not be asked. To be offered again later. */
   | { readonly kind: 'unasked'; readonly error: string };
 
@@ -36,7 +36,7 @@ export type LeaseEvent =
       readonly expiresInMs: number;
       readonly sentAt: number;
     }
-  | { readonly type: 'denied'; readonly heldBy: string }
+  | { readonly type: 'denied'; readonly heldBy: string; readonly retryAfterMs?: number | undefined }
   | { readonly type: 'claim_failed'; readonly error: string }
   | { readonly type: 'retry_due' }
   | { readonly type: 'abandon' }
@@ -123,7 +123,7 @@ function stepOffered(
       };
     }
     case 'denied':
-      return end({ kind: 'lost', heldBy: event.heldBy });
+      return end({ kind: 'lost', heldBy: event.heldBy, retryAfterMs: event.retryAfterMs });
     case 'claim_failed':
       if (state.abandoned || state.attempt >= rules.claimAttempts) {
         return end({ kind: 'unasked', error: event.error });

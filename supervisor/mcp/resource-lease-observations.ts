@@ -51,24 +51,27 @@ export class ForeignLeases {
   }
 
   /**
-   * Whether a lease of somebody else has ended.
+   * How long until a lease of somebody else is over if it is not renewed, ms: 0 when it is over, and
+   * Infinity when it has no end.
    *
    * A remaining time of zero that the server states is its own judgement. Otherwise the same version
    * must have been there for the longer of `ttlMs` and the time it stated to have left, by our
    * monotonic clock. A lease that states no end has none.
    */
-  isOver(place: string, lease: ResourceLease, ttlMs: number): boolean {
-    if (typeof lease.expires_in_ms === 'number' && lease.expires_in_ms <= 0) return true;
+  overIn(place: string, lease: ResourceLease, ttlMs: number): number {
+    const stated = lease.expires_in_ms ?? Number.POSITIVE_INFINITY;
+    if (stated <= 0) return 0;
     const remaining = statedRemaining(lease, this.clock.wall());
-    if (remaining === null) return false;
+    if (remaining === null) return Number.POSITIVE_INFINITY;
     const now = this.clock.now();
     const { holder, version } = lease;
     const before = this.seen.get(place);
     if (before !== undefined && before.version === version && before.holder === holder) {
-      return now >= before.overAt;
+      return Math.min(stated, Math.max(0, before.overAt - now));
     }
-    this.seen.set(place, { holder, version, overAt: now + Math.max(ttlMs, remaining) });
-    return false;
+    const overAt = now + Math.max(ttlMs, remaining);
+    this.seen.set(place, { holder, version, overAt });
+    return Math.min(stated, overAt - now);
   }
 
   forget(place: string): void {

@@ -61,8 +61,9 @@ export class ResourceLeases implements LeaseCalls {
     const place = `${target.server}\u0000${target.item}`;
     if (lease !== null && this.isFinal(lease)) return { kind: 'lost', heldBy: lease.holder };
     // What we hold ourselves was granted to an earlier try of this claim, whose answer was lost.
-    if (lease !== null && !this.isOurs(lease, target) && !this.foreign.isOver(place, lease, target.ttlMs)) {
-      return { kind: 'lost', heldBy: lease.holder };
+    if (lease !== null && !this.isOurs(lease, target)) {
+      const retryAfterMs = this.foreign.overIn(place, lease, target.ttlMs);
+      if (retryAfterMs > 0) return { kind: 'lost', heldBy: lease.holder, retryAfterMs };
     }
     const holder = `${this.prefix(target)}${++this.grants}`;
     const wanted = { holder, expires_in_ms: target.ttlMs };

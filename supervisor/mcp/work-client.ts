@@ -43,7 +43,9 @@ export class WorkClient implements LeaseCalls {
     const answer = await this.call(target, 'work.claim', args, deadlineMs, claimResult);
     if (answer.kind === 'failed') return answer;
     const { value } = answer;
-    if (!value.granted) return { kind: 'lost', heldBy: value.held_by };
+    if (!value.granted) {
+      return { kind: 'lost', heldBy: value.held_by, retryAfterMs: value.retry_after_ms };
+    }
     return {
       kind: 'granted',
       leaseId: value.lease_id,

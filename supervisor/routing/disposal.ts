@@ -7,6 +7,22 @@ import type { LeaseEnd } from '../gates/lease-machine.ts';
  */
 export type Disposal = 'finish' | 'put_back' | 'revisit';
 
+/** At least this share of the ttl lies between two looks, whatever the other side says. */
+const SHORTEST_REVISIT = 0.1;
+
+/**
+ * How long to leave an item alone that somebody else has, ms: until its lease would be over where that
+ * is known, else a ttl; and a little longer, so that not everybody asks at once. Never more than about
+ * a ttl, since an item that is given back early is not announced either.
+ *
+ * @param random in [0, 1)
+ */
+export function revisitIn(ttlMs: number, lease: LeaseEnd | null, random: number): number {
+  const hint = lease?.kind === 'lost' ? lease.retryAfterMs : undefined;
+  if (hint === undefined) return ttlMs * (1 + random * 0.25);
+  return Math.min(ttlMs, Math.max(ttlMs * SHORTEST_REVISIT, hint)) + ttlMs * random * 0.05;
+}
+
 export function disposalOf(facts: {
   /** How the lease ended; null without one. */
   readonly lease: LeaseEnd | null;

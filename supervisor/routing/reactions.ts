@@ -5,7 +5,7 @@ import type { ClaimTarget } from '../gates/lease-keeper.ts';
 import type { LeaseEnd } from '../gates/lease-machine.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
-import { disposalOf } from './disposal.ts';
+import { disposalOf, revisitIn } from './disposal.ts';
 import { deliveryKey, type Intake, type Lane, splitDeliveryKey } from './intake.ts';
 import { newReaction, type Reaction, type ReactionDeps, releaseReason } from './reaction.ts';
 import type { PulledItem } from './standby.ts';
@@ -259,14 +259,14 @@ export class Reactions {
   }
 
   /**
-   * The item is in somebody else's hands. If that holder dies the ledger frees it after a ttl, and
-   * nobody will notify us of that: so look again then, or a dead replica's work would stay undone.
+   * The item is in somebody else's hands. If that holder dies the ledger frees it when the lease is
+   * over, and nobody will notify us of that: so look again then, or its work would stay undone.
    */
   private revisit(reaction: Reaction): void {
     const { deps } = this;
     const { claim, name } = reaction.lane.route.config;
     if (claim === null) return;
-    const at = deps.clock.now() + claim.ttlMs * (1 + deps.random() * 0.25);
+    const at = deps.clock.now() + revisitIn(claim.ttlMs, reaction.lease, deps.random());
     const { server, uri } = reaction;
     deps.timers.set(`revisit:${name}:${reaction.key}`, at, () => deps.post({ type: 'revisit', server, uri }));
   }

@@ -72,7 +72,11 @@ describe('a lease kept in the resource it is about', () => {
     const server = await start();
     const [a, b] = [await holder(server, 'a#1'), await holder(server, 'b#1')];
     const lease = granted(await a.leases.claim(target('job:///1'), CALL_MS));
-    expect(await b.leases.claim(target('job:///1'), CALL_MS)).toEqual({ kind: 'lost', heldBy: 'a#1/KEY/1' });
+    expect(await b.leases.claim(target('job:///1'), CALL_MS)).toEqual({
+      kind: 'lost',
+      heldBy: 'a#1/KEY/1',
+      retryAfterMs: expect.any(Number),
+    });
     for (let count = 0; count < 3; count++) {
       expect(await a.leases.renew(target('job:///1'), lease, CALL_MS)).toEqual({
         kind: 'ok',

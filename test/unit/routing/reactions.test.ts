@@ -182,6 +182,22 @@ describe('reactions with a claim', () => {
     expect(b.posted).toEqual([{ type: 'revisit', server: 's', uri: 'test:///1' }]);
   });
 
+  it.each([
+    ['when its lease would be over', 400, 400, 450],
+    ['not at once, whatever the ledger says', 0, 99, 150],
+    ['no later than after a ttl, since it may be given back early', 60_000, 999, 1_050],
+  ])('look again at what a living holder has: %s', (_name, retryAfterMs, before, after) => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    b.reactions.onLeaseEnded(b.offered[0]?.[0] ?? '', { kind: 'lost', heldBy: 'another', retryAfterMs });
+    b.clock.advance(before - 1);
+    b.timers.runDue();
+    expect(b.posted).toEqual([]);
+    b.clock.advance(after - before + 1);
+    b.timers.runDue();
+    expect(b.posted).toEqual([{ type: 'revisit', server: 's', uri: 'test:///1' }]);
+  });
+
   it('stop at once when the lease is lost, do not ack, and look again later', () => {
     const b = bench([{ claim: CLAIM }]);
     b.hear('test:///1');
