@@ -32,6 +32,11 @@ export const ERRORS = {
     summary: 'A ${NAME} in the configuration refers to an environment variable that is not set.',
     remedy: 'Set the variable, or write $${ for a literal ${.',
   },
+  CONFIG_NOT_RELOADABLE: {
+    kind: 'configuration',
+    summary: 'A reload would change a key that cannot change while agentd runs.',
+    remedy: 'Restart agentd to change the named key, or set it back and reload the rest.',
+  },
   SECRET_UNREADABLE: {
     kind: 'configuration',
     summary: 'A secret that the configuration refers to cannot be read.',

@@ -52,6 +52,15 @@ export const statusDocument = z.looseObject({
   started_at: z.iso.datetime(),
   uptime_ms: z.number().min(0),
   config_generation: z.number().int().min(0),
+  /** The last attempt to change the configuration; null when there was none. */
+  last_reload: z
+    .looseObject({
+      result: z.enum(['applied', 'rejected']),
+      at: z.iso.datetime(),
+      reason: z.string().nullable(),
+    })
+    .nullable()
+    .optional(),
   active_subagents: z.number().int().min(0),
   pending_events: z.number().int().min(0),
   inflight_reactions: z.number().int().min(0),

@@ -5,6 +5,9 @@ import { EXIT } from '../protocol/exit-codes.ts';
 import { AGENT_VERSION } from '../protocol/versions.ts';
 import type { Host } from './cli/host.ts';
 import type { Config } from './config/config.ts';
+import { ConfigInForce } from './config/in-force.ts';
+import type { LoadedConfig } from './config/load.ts';
+import type { ConfigWatch } from './lifecycle/config-watch.ts';
 import { FinalReport } from './lifecycle/final-report.ts';
 import { restartsSeen } from './lifecycle/generation.ts';
 import { openService } from './lifecycle/systemd-service.ts';
@@ -24,16 +27,17 @@ const CLEANUP_MS = 2_000;
 /**
  * Runs one supervisor from its validated configuration to its end.
  *
- * @param warnings what the configuration gives cause to say, logged as `config.warn`
+ * @param load reads the configuration again, for a reload
  * @returns the exit code of the process
  * @throws AgentdError when it cannot start: a port in use (2), a coordination server without work
  *   tools (2), a required MCP server that cannot be reached (6)
  */
 export async function runSupervisor(
-  config: Config,
-  warnings: readonly string[],
+  loaded: LoadedConfig,
+  load: () => Promise<LoadedConfig>,
   host: Host,
 ): Promise<number> {
+  const { config } = loaded;
   const { observability } = config;
   const metrics = createMetrics();
   const runId = config.runId ?? ulid();
@@ -59,17 +63,20 @@ export async function runSupervisor(
   metrics.set('agent_up', 1);
   log.info('proc.start', { version: AGENT_VERSION, mode: config.mode, instance: config.identity.instance });
   log.debug('config.loaded', { routes: config.routes.length, mcp_servers: config.mcpServers.length });
-  for (const warning of warnings) log.warn('config.warn', { msg: warning });
+  for (const warning of loaded.warnings) log.warn('config.warn', { msg: warning });
   metrics.add('agent_restarts_total', {}, restartsSeen(host.env, config.identity.instance, log));
 
   const report = new FinalReport(config, { runId, traceId }, systemClock, log);
   const service = await openService(host.env, systemClock, log);
+  let watch: ConfigWatch | null = null;
   const parts = await buildParts({
-    config,
+    settings: new ConfigInForce(config),
+    load,
+    read: (files) => void watch?.watch(files),
+    service,
     host,
     log,
     metrics: report.counting(metrics),
-    observed: service.over,
     runId,
     ring,
     traceparent,
@@ -85,6 +92,9 @@ export async function runSupervisor(
     drainLeftMs: parts.drain.remaining(systemClock.now()),
   }));
   const stopSignals = host.onSignal((signal) => parts.post({ type: 'signal', signal }));
+  if (config.watchConfig) {
+    watch = await watchFiles(loaded.files, log, () => parts.post({ type: 'signal', signal: 'SIGHUP' }));
+  }
   const tick = setInterval(() => parts.post({ type: 'tick' }), TICK_MS);
   try {
     const { forced, exitCode: clean } = await live(config, parts, log);
@@ -106,7 +116,16 @@ export async function runSupervisor(
     stopSignals();
     parts.timers.clearAll();
     service.close();
+    watch?.close();
   }
+}
+
+/** Loaded only where it is asked for. */
+async function watchFiles(files: readonly string[], log: LogSink, changed: () => void): Promise<ConfigWatch> {
+  const { ConfigWatch } = await import('./lifecycle/config-watch.ts');
+  const watch = new ConfigWatch(changed, log);
+  await watch.watch(files);
+  return watch;
 }
 
 /** Starts, becomes ready, and waits for the end of the drain that every life ends with. */

@@ -5,21 +5,23 @@ import { ChildSupervisor } from './children/child-supervisor.ts';
 import { ruleOfTwo } from './children/rule-of-two.ts';
 import type { RunOutcome } from './children/run.ts';
 import type { Host } from './cli/host.ts';
-import type { Config } from './config/config.ts';
-import { ConfigInForce } from './config/in-force.ts';
-import { capacityOf } from './gates/admission-gate.ts';
+import type { ConfigInForce } from './config/in-force.ts';
+import type { LoadedConfig } from './config/load.ts';
 import { LeaseKeeper } from './gates/lease-keeper.ts';
 import { Intelligence } from './intelligence/intelligence.ts';
+import { applyReload, childSettings, warmTarget } from './lifecycle/apply-reload.ts';
 import { Drain } from './lifecycle/drain.ts';
 import { drainActions } from './lifecycle/drain-actions.ts';
 import { Governed } from './lifecycle/governed.ts';
 import { processInstance } from './lifecycle/instance.ts';
 import type { Management } from './lifecycle/manage.ts';
 import { connections } from './lifecycle/open-connections.ts';
+import { Reload } from './lifecycle/reload.ts';
 import { RootRuns } from './lifecycle/root-runs.ts';
 import { RunFactory } from './lifecycle/run-factory.ts';
 import { standbyMember, withStandbyRoute } from './lifecycle/standby-member.ts';
 import { type StartedTriggers, startTriggers } from './lifecycle/start-triggers.ts';
+import type { Service } from './lifecycle/systemd-service.ts';
 import { TokenBudget } from './lifecycle/token-budget.ts';
 import { systemClock } from './reactor/clock.ts';
 import type { SupervisorEvent } from './reactor/event.ts';
@@ -28,6 +30,7 @@ import { Supervisor } from './reactor/supervisor.ts';
 import { Timers } from './reactor/timers.ts';
 import { Intake } from './routing/intake.ts';
 import { Reactions } from './routing/reactions.ts';
+import { SessionClaims } from './routing/session-claims.ts';
 import { Sessions } from './routing/sessions.ts';
 import { type Looked, ShardLookup } from './routing/shard-lookup.ts';
 import { type Health, startHealth } from './surface/health.ts';
@@ -55,12 +58,15 @@ export interface Parts {
 }
 
 export interface PartsInput {
-  readonly config: Config;
+  readonly settings: ConfigInForce;
+  /** Reads the configuration again, as it was read at the start. */
+  readonly load: () => Promise<LoadedConfig>;
+  /** A reload read these files. */
+  readonly read: (files: readonly string[]) => void;
+  readonly service: Service;
   readonly host: Host;
   readonly log: LogSink;
   readonly metrics: Metrics;
-  /** Lets the service manager see what the health thread is told. */
-  readonly observed: (health: Health) => Health;
   /** The run id of this process, and of its first root run. */
   readonly runId: string;
   /** The latest log lines, for `agent://events`. */
@@ -84,12 +90,12 @@ function childCommand(): readonly [string, ...string[]] {
  * @throws AgentdError ADDRESS_IN_USE (exit 2)
  */
 export async function buildParts(input: PartsInput): Promise<Parts> {
-  const { config, host, log, metrics } = input;
+  const { host, log, metrics, settings } = input;
+  const config = settings.current();
   const clock = systemClock;
   const timers = new Timers(clock);
   const random = Math.random;
   const instance = processInstance(config.identity.instance);
-  const settings = new ConfigInForce(config);
   const { current } = settings;
   const budget = new TokenBudget(() => current().limits.budgetTokensLifetime);
 
@@ -112,43 +118,32 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     onStall: () => metrics.add('agent_reactor_stalls_total'),
     log,
   });
-  const health = input.observed(healthThread);
+  const health = input.service.over(healthThread);
   const intelligence = new Intelligence(current, clock, log, metrics, () => supervisor.publishReadiness());
   const links = await connections({ config, clock, log, metrics, instance, emit: post });
 
   const found = (looked: Looked): void => post({ type: 'shard.looked', ...looked });
   const looks = new ShardLookup({ clock, timers, describe: links.describe, found, log, metrics, random });
   const intake = new Intake(withStandbyRoute(config), log, metrics, () => supervisor.watched, looks);
-  const tags = new Map(config.mcpServers.map((server) => [server.name, server.tags]));
+  const tagsOf = (server: string): readonly string[] =>
+    current().mcpServers.find(({ name }) => name === server)?.tags ?? [];
   const children = new ChildSupervisor({
     clock,
     log,
     metrics,
     command: childCommand(),
     env: host.env,
-    limits: config.limits,
+    ...childSettings(config),
     callTool: links.callTool,
     model: () => intelligence.choose(),
     modelCall: (call) => intelligence.record(call),
-    telemetry: {
-      instance: config.identity.instance,
-      logLevel: config.observability.logLevel,
-      logContent: config.observability.logContent,
-      aggregateLogs: config.observability.aggregateLogs,
-    },
     emit: post,
     random,
     cgroup: config.cgroup,
-    forbidden: (tools) =>
-      config.allowTrifecta ? null : ruleOfTwo(tools, (server) => tags.get(server) ?? []),
+    forbidden: (tools) => (config.allowTrifecta ? null : ruleOfTwo(tools, tagsOf)),
     subagentChanged: (handle) => management?.subagentChanged(handle),
   });
-  // A standby member keeps a child warm for every slot it can fill, no more.
-  const slots = capacityOf(
-    intake.lanes.map(({ route }) => route.config.maxInflight),
-    config.limits.maxTotalSubagents,
-  );
-  children.setWarmTarget(Math.min(config.limits.warmChildren, config.standby === null ? Infinity : slots));
+  children.setWarmTarget(warmTarget(config, intake));
 
   const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
   const factory = new RunFactory(current, links.tools);
@@ -177,6 +172,10 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     log,
     metrics,
     newRunId: ulid,
+    claims: new SessionClaims(keeper, newTraceparent),
+    revisit: (server, uri, at) =>
+      timers.set(`revisit:${server}:${uri}`, at, () => post({ type: 'revisit', server, uri })),
+    random,
     newGovernor: () => new Governed(random),
     spec: (lane, _session, runId) => factory.session(lane.route.config, runId, newTraceparent()),
     mayStart: () => supervisor.mayStart(),
@@ -226,8 +225,24 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     }),
   });
 
+  const targets = { settings, log, clock, children, intelligence, links, intake, reactions, sessions };
+  const reload = new Reload({
+    load: input.load,
+    settings,
+    prepare: links.prepare,
+    apply: (to, changes, prepared) => applyReload(targets, to, changes, prepared),
+    onReactor: (act) => post({ type: 'operator', act }),
+    draining: () => drain.phase !== 'running',
+    read: input.read,
+    ended: () => management?.reloaded(),
+    service: input.service,
+    clock,
+    log,
+    metrics,
+  });
+
   const supervisor = new Supervisor({
-    config,
+    settings,
     clock,
     timers,
     log,
@@ -247,7 +262,11 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       links.forget(outcome.runId);
       management?.runEnded(outcome);
     },
-    ticked: () => management?.stateChanged(),
+    reload: () => reload.request(),
+    ticked: () => {
+      links.sweep((runId) => reactions.owns(runId) || children.runs.some((run) => run.rootRunId === runId));
+      management?.stateChanged();
+    },
     publish: (readiness) => {
       health.setReadiness(readiness);
       management?.stateChanged();
@@ -262,7 +281,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       log,
       env: host.env,
       metricsUrl: health.url,
-      config,
+      settings,
       runId: input.runId,
       startedAt: clock.wall(),
       supervisor,
@@ -293,6 +312,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     connect: links.start,
     startTriggers: async () => {
       triggers = await startTriggers({ config, clock, timers, log, post });
+      reload.started();
     },
     close: async (budgetMs) => {
       await Promise.all([links.close(budgetMs), health.close(budgetMs), management?.close(budgetMs)]);

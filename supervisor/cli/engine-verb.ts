@@ -4,6 +4,7 @@ import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { Mode } from '../config/config.ts';
 import type { Purpose } from '../config/context.ts';
 import type { FlagValues } from '../config/flag-layers.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { type DescribeFlag, engineCommand, givenFlags } from './engine-command.ts';
 import { addOverview, VERBS } from './help-text.ts';
 import type { Host, VerbAction } from './host.ts';
@@ -45,14 +46,17 @@ async function runEngine(flags: FlagValues, defaultMode: Mode, host: Host): Prom
   }
   const { loadConfig } = await import('../config/load.ts');
   const purpose = purposeOf(flags);
-  const { config, warnings, sources } = await loadConfig({
-    flags,
-    env: host.env,
-    cwd: host.cwd,
-    defaultMode,
-    terminal: host.stderr.isTTY === true,
-    purpose,
-  });
+  const load = (): Promise<LoadedConfig> =>
+    loadConfig({
+      flags,
+      env: host.env,
+      cwd: host.cwd,
+      defaultMode,
+      terminal: host.stderr.isTTY === true,
+      purpose,
+    });
+  const loaded = await load();
+  const { config, warnings, sources } = loaded;
   if (purpose === 'describe') {
     const { describeCapabilities } = await import('./describe.ts');
     return print(await describeCapabilities(config), host);
@@ -62,7 +66,7 @@ async function runEngine(flags: FlagValues, defaultMode: Mode, host: Host): Prom
     return print({ valid: true, warnings, sources, config: effectiveConfig(config) }, host);
   }
   const { runSupervisor } = await import('../compose.ts');
-  return runSupervisor(config, warnings, host);
+  return runSupervisor(loaded, load, host);
 }
 
 function purposeOf(flags: FlagValues): Purpose {

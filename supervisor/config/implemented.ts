@@ -7,7 +7,7 @@ import type { TreePath } from './tree.ts';
  */
 export const IMPLEMENTED = {
   standby: true,
-  watch_config: false,
+  watch_config: true,
   management: true,
   claim_resource: true,
   shard_key: true,

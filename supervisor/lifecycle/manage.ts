@@ -16,6 +16,8 @@ export interface Management {
   subagentChanged(handle: string): void;
   /** Time passed or something happened: whoever subscribes to the state is told. */
   stateChanged(): void;
+  /** A reload of the configuration has ended, either way. */
+  reloaded(): void;
   close(budgetMs: number): Promise<void>;
 }
 
@@ -35,7 +37,9 @@ const STATE = ['status', 'inventory', 'capacity', 'intelligence', 'metrics'] as 
  * @throws AgentdError ADDRESS_IN_USE, LISTEN_REFUSED, TLS_UNUSABLE, SECRET_UNREADABLE (exit 2)
  */
 export async function manage(input: ManageInput): Promise<Management> {
-  const { serve, log, env, metricsUrl, config, ring } = input;
+  const { serve, log, env, metricsUrl, ring } = input;
+  // Of what is read here nothing changes in a reload.
+  const config = input.settings.current();
   const reports = new RecentReports();
   let surface: RunningManagement | null = null;
   const operations = new Operations({
@@ -74,6 +78,9 @@ export async function manage(input: ManageInput): Promise<Management> {
     subagentChanged: (handle) => started.changed(`agent://subagent/${handle}`),
     stateChanged: () => {
       for (const name of STATE) started.changed(`agent://${name}`);
+    },
+    reloaded: () => {
+      for (const name of ['config/effective', 'capabilities', 'status']) started.changed(`agent://${name}`);
     },
     close: (budgetMs) => {
       stopRing();

@@ -10,8 +10,8 @@ import type {
 import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { ChildSupervisor } from '../children/child-supervisor.ts';
 import type { RunOutcome } from '../children/run.ts';
-import type { Config } from '../config/config.ts';
 import { effectiveConfig } from '../config/effective.ts';
+import type { ConfigInForce } from '../config/in-force.ts';
 import { buildManifest } from '../config/manifest.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
@@ -29,7 +29,7 @@ import type { RunFactory } from './run-factory.ts';
 import { describeOutcome, describeRun, describeSession } from './subagent-documents.ts';
 
 export interface OperationsDeps {
-  readonly config: Config;
+  readonly settings: ConfigInForce;
   readonly runId: string;
   readonly startedAt: number;
   readonly supervisor: Supervisor;
@@ -69,7 +69,8 @@ export class Operations implements ManagementPort {
   }
 
   capabilities(): ReturnType<ManagementPort['capabilities']> {
-    const { config, runId, intelligence, served } = this.deps;
+    const { settings, runId, intelligence, served } = this.deps;
+    const config = settings.current();
     return buildManifest(config, {
       runId,
       agentVersion: AGENT_VERSION,
@@ -79,7 +80,8 @@ export class Operations implements ManagementPort {
   }
 
   status(): StatusDocument {
-    const { config, runId, supervisor, startedAt } = this.deps;
+    const { settings, runId, supervisor, startedAt } = this.deps;
+    const config = settings.current();
     const { readiness } = supervisor;
     const { pending, inflight } = supervisor.figures();
     return {
@@ -92,7 +94,8 @@ export class Operations implements ManagementPort {
       reasons: [...readiness.reasons],
       started_at: new Date(startedAt).toISOString(),
       uptime_ms: Math.max(0, Date.now() - startedAt),
-      config_generation: supervisor.generation,
+      config_generation: settings.generation,
+      last_reload: settings.lastReload === null ? null : { ...settings.lastReload },
       active_subagents: this.deps.children.active,
       pending_events: pending,
       inflight_reactions: inflight,
@@ -124,7 +127,8 @@ export class Operations implements ManagementPort {
   }
 
   capacity(): CapacityDocument {
-    const { config, children, supervisor, intelligence } = this.deps;
+    const { settings, children, supervisor, intelligence } = this.deps;
+    const config = settings.current();
     const figures = supervisor.figures();
     const { capacity, inflight, pendingClaims } = figures;
     const takesWork = supervisor.mayStart();
@@ -150,11 +154,13 @@ export class Operations implements ManagementPort {
   }
 
   events(query: Parameters<ManagementPort['events']>[0]): ReturnType<ManagementPort['events']> {
-    return this.deps.config.observability.serveEvents ? this.deps.ring.read(query) : null;
+    return this.deps.settings.current().observability.serveEvents ? this.deps.ring.read(query) : null;
   }
 
   effectiveConfig(): Readonly<Record<string, unknown>> {
-    return effectiveConfig(this.deps.config);
+    const { settings } = this.deps;
+    const { generation, lastReload } = settings;
+    return { ...effectiveConfig(settings.current()), generation, last_reload: lastReload };
   }
 
   run(runId: string): ReturnType<ManagementPort['run']> {
@@ -215,7 +221,10 @@ export class Operations implements ManagementPort {
   spawn(request: Parameters<ManagementPort['spawn']>[0]): ReturnType<ManagementPort['spawn']> {
     return this.inReactor(() => {
       const { supervisor, children, factory, newRunId, traceparent } = this.deps;
-      if (!supervisor.mayStart() || children.active >= this.deps.config.limits.maxTotalSubagents) {
+      if (
+        !supervisor.mayStart() ||
+        children.active >= this.deps.settings.current().limits.maxTotalSubagents
+      ) {
         throw new AgentdError('NO_FREE_SLOT', 'no subagent can be started now');
       }
       const runId = newRunId();
@@ -262,7 +271,7 @@ export class Operations implements ManagementPort {
   }
 
   private get shard(): string | null {
-    const { index, count } = this.deps.config.shard;
+    const { index, count } = this.deps.settings.current().shard;
     return count > 1 ? `${index}/${count}` : null;
   }
 

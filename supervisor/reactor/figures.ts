@@ -1,5 +1,5 @@
 import type { Children } from '../children/run.ts';
-import type { Config } from '../config/config.ts';
+import type { ConfigInForce } from '../config/in-force.ts';
 import { capacityOf } from '../gates/admission-gate.ts';
 import type { RootRuns } from '../lifecycle/root-runs.ts';
 import type { TokenBudget } from '../lifecycle/token-budget.ts';
@@ -21,7 +21,7 @@ export interface Figures {
 }
 
 interface FigureParts {
-  readonly config: Config;
+  readonly settings: ConfigInForce;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly intake: Intake;
@@ -31,7 +31,7 @@ interface FigureParts {
   readonly budget: TokenBudget;
 }
 
-export function figuresOf({ intake, reactions, rootRuns, config }: FigureParts): Figures {
+export function figuresOf({ intake, reactions, rootRuns, settings }: FigureParts): Figures {
   const { claiming } = reactions;
   return {
     pending: intake.waiting + claiming + rootRuns.waiting,
@@ -39,7 +39,7 @@ export function figuresOf({ intake, reactions, rootRuns, config }: FigureParts):
     inflight: intake.inflight - claiming,
     capacity: capacityOf(
       intake.lanes.map((lane) => lane.route.config.maxInflight),
-      config.limits.maxTotalSubagents,
+      settings.current().limits.maxTotalSubagents,
     ),
   };
 }
@@ -50,18 +50,15 @@ export function saturationOf({ inflight, capacity }: Figures): number {
 }
 
 /** Sets the gauges an autoscaler reads. */
-export function publishFigures(
-  parts: FigureParts,
-  more: { readonly generation: number; readonly watched: number },
-): void {
-  const { metrics, intake, clock, budget, children } = parts;
+export function publishFigures(parts: FigureParts, watched: number): void {
+  const { metrics, intake, clock, budget, children, settings } = parts;
   const figures = figuresOf(parts);
-  metrics.set('agent_config_generation', more.generation);
+  metrics.set('agent_config_generation', settings.generation);
   metrics.set('agent_pending_events', figures.pending);
   metrics.set('agent_inflight_reactions', figures.inflight);
   metrics.set('agent_reaction_lag_ms', Math.round(intake.lag(clock.now())));
   metrics.set('agent_saturation', saturationOf(figures));
   metrics.set('agent_active_subagents', children.active);
-  metrics.set('agent_subscriptions_active', more.watched);
+  metrics.set('agent_subscriptions_active', watched);
   if (budget.remaining !== null) metrics.set('agent_budget_tokens_remaining', budget.remaining);
 }

@@ -1,6 +1,6 @@
 import { EXIT } from '../../protocol/exit-codes.ts';
 import type { Children, RunMessage, RunOutcome } from '../children/run.ts';
-import type { Config } from '../config/config.ts';
+import type { ConfigInForce } from '../config/in-force.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { Drain } from '../lifecycle/drain.ts';
@@ -19,7 +19,7 @@ import { type Figures, figuresOf, publishFigures } from './figures.ts';
 import type { Timers } from './timers.ts';
 
 export interface SupervisorParts {
-  readonly config: Config;
+  readonly settings: ConfigInForce;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Log;
@@ -37,6 +37,8 @@ export interface SupervisorParts {
   readonly post: (event: SupervisorEvent) => void;
   /** A run is over: what was kept for it elsewhere may go. */
   readonly runEnded: (outcome: RunOutcome) => void;
+  /** SIGHUP. */
+  readonly reload: () => void;
   /** The idle tick. */
   readonly ticked: () => void;
   /** Tells the health thread. */
@@ -65,9 +67,6 @@ export class Supervisor {
       budgetRemaining: this.parts.budget.remaining,
     };
   }
-
-  /** Generation of the configuration in force. */
-  readonly generation: number = 1;
 
   /** How the instance stands, for operators. */
   get standing(): {
@@ -136,7 +135,8 @@ export class Supervisor {
     const { parts } = this;
     switch (event.type) {
       case 'signal':
-        if (event.signal !== 'SIGHUP') parts.drain.handle({ type: 'signal', signal: event.signal });
+        if (event.signal === 'SIGHUP') parts.reload();
+        else parts.drain.handle({ type: 'signal', signal: event.signal });
         this.publishReadiness();
         return;
       case 'drain.request':
@@ -194,13 +194,13 @@ export class Supervisor {
         parts.keeper.handle(event.id, event.event);
         return;
       case 'lease.start':
-        parts.reactions.onLeaseStart(event.id);
+        this.leaseHolder(event.id).onLeaseStart(event.id);
         return;
       case 'lease.stop':
-        parts.reactions.onLeaseStop(event.id, event.cause, event.withinMs);
+        this.leaseHolder(event.id).onLeaseStop(event.id, event.cause, event.withinMs);
         return;
       case 'lease.ended':
-        parts.reactions.onLeaseEnded(event.id, event.end);
+        this.leaseHolder(event.id).onLeaseEnded(event.id, event.end);
         return;
       case 'run.started':
       case 'run.begun':
@@ -213,6 +213,7 @@ export class Supervisor {
   /** After each batch of events: start what may start, and say how things stand. */
   afterBatch(): void {
     const { parts } = this;
+    parts.intake.rehome(parts.clock.now());
     if (this.mayStart()) {
       parts.sessions.pump();
       parts.reactions.pump();
@@ -227,9 +228,14 @@ export class Supervisor {
     return this.parts.drain.phase !== 'running';
   }
 
+  /** Leases are held for reactions and for warm sessions. */
+  private leaseHolder(id: string): Pick<Reactions, 'onLeaseStart' | 'onLeaseStop' | 'onLeaseEnded'> {
+    return this.parts.sessions.owns(id) ? this.parts.sessions : this.parts.reactions;
+  }
+
   private heard(server: string, uri: string, cause: string, at: number): void {
     if (this.draining) return;
-    const from = this.parts.config.standby?.assignFrom;
+    const from = this.parts.settings.current().standby?.assignFrom;
     if (from?.server === server && from.uri === uri) {
       this.parts.standby?.notified();
       return;
@@ -286,8 +292,8 @@ export class Supervisor {
 
   /** Sets the gauges that describe this moment. On each tick, and before each scrape. */
   publishGauges(): void {
-    const { parts, generation, watched } = this;
+    const { parts, watched } = this;
     parts.intelligence.publish();
-    publishFigures(parts, { generation, watched });
+    publishFigures(parts, watched);
   }
 }
