@@ -55,6 +55,13 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
       return (await import('./results.ts')).resultsCommand;
     case 'events':
       return (await import('./events.ts')).eventsCommand;
+    case 'doctor': {
+      const [{ doctorCommand }, { describeFlag }] = await Promise.all([
+        import('./doctor.ts'),
+        import('./option-help.ts'),
+      ]);
+      return (run) => doctorCommand(run, describeFlag);
+    }
     case 'tree':
       return (await import('./tree.ts')).treeCommand;
     case 'ps':
