@@ -200,5 +200,6 @@ function strayVariables(env: NodeJS.ProcessEnv): string[] {
     });
 }
 
+/** Read elsewhere, or by the units of a fleet (`AGENT_SHARD=%i/${AGENT_SHARDS}`). */
 const KNOWN_APART =
-  /^AGENT_(CONFIG|MCP_CONFIG|POD_(NAME|UID|NAMESPACE)|NODE_NAME|INTELLIGENCE_TOKEN_[1-9]\d*(_FILE)?)$/;
+  /^AGENT_(CONFIG|MCP_CONFIG|SHARDS|POD_(NAME|UID|NAMESPACE)|NODE_NAME|INTELLIGENCE_TOKEN_[1-9]\d*(_FILE)?)$/;
