@@ -1,12 +1,17 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Line } from '../fleet/agentd-process.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { print, quantile } from './report.ts';
 
 const SINGLE = 60;
 const BURST = 120;
+/** Between two single reactions, ms: the pool has replaced the child that the last one took. */
+const REFILL_MS = 400;
 
 /** One supervisor, no claim, debounce 0: what the supervisor itself adds to a reaction. */
 export async function run(): Promise<void> {
@@ -50,6 +55,7 @@ routes: [ { match: "inbox:///**", debounce: 0, max_inflight: 8 } ]
     for (let index = 0; index < SINGLE; index++) {
       await writeFile(join(documents, `single-${index}.txt`), 'x');
       await until(index + 1);
+      if (kind === 'warm') await pause(REFILL_MS);
     }
     print({
       what: `notification → child loop start, ${kind}, p50`,
@@ -64,6 +70,11 @@ routes: [ { match: "inbox:///**", debounce: 0, max_inflight: 8 } ]
       ...(kind === 'warm' ? { target: '≤ 20' } : {}),
     });
     if (kind === 'cold') return;
+    print({
+      what: '  a round trip through a pipe, p50, for comparison',
+      value: await pipeRoundTrip(),
+      unit: 'ms',
+    });
     const start = performance.now();
     await Promise.all(
       Array.from({ length: BURST }, (_, index) => writeFile(join(documents, `burst-${index}.txt`), 'x')),
@@ -78,4 +89,20 @@ routes: [ { match: "inbox:///**", debounce: 0, max_inflight: 8 } ]
     await fleet.stop();
     await rm(state, { recursive: true, force: true });
   }
+}
+
+/** What this machine, as busy as it is, takes to wake another process and be woken by it. Median, ms. */
+async function pipeRoundTrip(): Promise<number> {
+  const echo = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] });
+  const times: number[] = [];
+  for (let index = 0; index < 200; index++) {
+    const start = performance.now();
+    echo.stdin.write('x\n');
+    await once(echo.stdout, 'data');
+    times.push(performance.now() - start);
+    await pause(5);
+  }
+  echo.stdin.end();
+  await once(echo, 'exit');
+  return quantile(times, 0.5);
 }

@@ -55,7 +55,9 @@ export class ChildPool {
   place(run: AgentRun): void {
     this.waiting.push(run);
     this.match();
-    this.pump();
+    // A start blocks the event loop for milliseconds: a replacement comes after what is at hand.
+    if (this.waiting.length > 0) this.pump();
+    else this.armSlot();
   }
 
   /** Takes a waiting run out of the queue. False when it does not wait here. */
