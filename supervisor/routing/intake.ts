@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Config, RouteConfig } from '../config/config.ts';
 import { compileShardKey, inShard, type ShardKey } from '../gates/shard-gate.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
@@ -60,7 +61,8 @@ export class Intake {
   }
 
   /**
-   * Puts other routes in force. A route that keeps its name keeps its queue. What waits moves to the
+   * Puts other routes in force. A route that keeps its name keeps its queue, and one that is the same
+   * in all keeps its configuration object. What waits moves to the
    * route that takes it now, and is dropped and counted where none does. What is in delivery ends on
    * the route it began on; until then no other route starts on the same resource.
    *
@@ -69,10 +71,14 @@ export class Intake {
    */
   reroute(routes: readonly RouteConfig[], now: number): (server: string, uri: string) => boolean {
     const { router: before, current: old } = this;
-    const queues = new Map(old.map(({ route, queue }) => [route.config.name, queue]));
-    this.router = new Router(routes);
+    const known = new Map(old.map((lane) => [lane.route.config.name, lane]));
+    const kept = routes.map((config) => {
+      const same = known.get(config.name)?.route.config;
+      return isDeepStrictEqual(same, config) ? (same ?? config) : config;
+    });
+    this.router = new Router(kept);
     this.byRoute = new Map(
-      this.router.routes.map((route) => [route, this.lane(route, queues.get(route.config.name))]),
+      this.router.routes.map((route) => [route, this.lane(route, known.get(route.config.name)?.queue)]),
     );
     this.current = [...this.byRoute.values()];
     for (const { queue } of old) {

@@ -104,6 +104,8 @@ export class Reactions {
 
   /** Starts the oldest waiting update of a lane; false when nothing waits or it may not start. */
   private startOne(lane: Lane): boolean {
+    // Updates of a continue route are turns of its session.
+    if (lane.route.config.disposition.kind !== 'spawn') return false;
     const { deps } = this;
     const now = deps.clock.now();
     const next = lane.queue.next(now);

@@ -1,10 +1,13 @@
 /**
  * A warm session behind a `continue` route, as a pure machine: closed → idle ⇄ turning → closed,
- * or broken once its breaker opens. One child, strict order, one set of changed URIs per wake.
+ * or broken once its breaker opens. One child, strict order, one set of changed URIs per wake. On a
+ * claim route the session itself is claimed first, and its lease is held for as long as it is warm.
  */
 
 export type SessionState =
   | { readonly state: 'closed'; readonly notBefore: number }
+  /** Asked the coordination server whether the session is ours. */
+  | { readonly state: 'claiming'; readonly runId: string; readonly keys: readonly string[] }
   | { readonly state: 'idle'; readonly runId: string; readonly wakes: number }
   | {
       readonly state: 'turning';
@@ -17,7 +20,16 @@ export type SessionState =
 
 export type SessionEvent =
   /** Updates wait for the session and may be delivered. */
-  | { readonly type: 'updates'; readonly keys: readonly string[]; readonly newRunId: string }
+  | {
+      readonly type: 'updates';
+      readonly keys: readonly string[];
+      readonly newRunId: string;
+      /** The session has to be claimed before it is opened. */
+      readonly claim: boolean;
+    }
+  | { readonly type: 'claimed'; readonly runId: string }
+  /** Another replica has the session, or (`elsewhere` false) nobody could be asked. */
+  | { readonly type: 'unclaimed'; readonly runId: string; readonly elsewhere: boolean; readonly at: number }
   | { readonly type: 'turned'; readonly runId: string }
   | { readonly type: 'ended'; readonly runId: string; readonly verdict: RestartVerdict }
   /** Its child was started under settings that have changed since. */
@@ -30,6 +42,7 @@ export type RestartVerdict =
   | { readonly kind: 'open'; readonly until: number };
 
 export type SessionEffect =
+  | { readonly type: 'claim'; readonly runId: string }
   | { readonly type: 'open'; readonly runId: string }
   | { readonly type: 'wake'; readonly runId: string; readonly keys: readonly string[] }
   /** The child is not needed any more; its end is no failure. */
@@ -37,6 +50,8 @@ export type SessionEffect =
   | { readonly type: 'settle'; readonly keys: readonly string[] }
   /** The turn did not happen: these are to be delivered again at `at`. */
   | { readonly type: 'put_back'; readonly keys: readonly string[]; readonly at: number }
+  /** Another replica's to do: looked at again at `at`, in case it dies. */
+  | { readonly type: 'revisit'; readonly keys: readonly string[]; readonly at: number }
   | { readonly type: 'refuse'; readonly keys: readonly string[] };
 
 export interface SessionStep {
@@ -51,6 +66,15 @@ export function stepSession(state: SessionState, event: SessionEvent, now: numbe
   switch (event.type) {
     case 'updates':
       return stepUpdates(state, event, now);
+    case 'claimed':
+      if (state.state !== 'claiming' || state.runId !== event.runId) return { state, effects: [] };
+      return opened(state.runId, state.keys);
+    case 'unclaimed':
+      if (state.state !== 'claiming' || state.runId !== event.runId) return { state, effects: [] };
+      return {
+        state: event.elsewhere ? CLOSED : { state: 'closed', notBefore: event.at },
+        effects: [{ type: event.elsewhere ? 'revisit' : 'put_back', keys: state.keys, at: event.at }],
+      };
     case 'turned':
       if (state.state !== 'turning' || state.runId !== event.runId) return { state, effects: [] };
       return {
@@ -65,7 +89,7 @@ export function stepSession(state: SessionState, event: SessionEvent, now: numbe
     case 'close':
       return {
         state: { state: 'closed', notBefore: Number.POSITIVE_INFINITY },
-        effects: state.state === 'turning' ? [{ type: 'settle', keys: state.keys }] : [],
+        effects: 'keys' in state ? [{ type: 'settle', keys: state.keys }] : [],
       };
   }
 }
@@ -79,25 +103,34 @@ function stepUpdates(
   switch (state.state) {
     case 'closed':
       if (now < state.notBefore) return { state, effects: [{ type: 'put_back', keys, at: state.notBefore }] };
-      return opened(event);
+      return begun(event);
     case 'broken':
-      return now < state.until ? { state, effects: [{ type: 'refuse', keys }] } : opened(event);
+      return now < state.until ? { state, effects: [{ type: 'refuse', keys }] } : begun(event);
     case 'idle':
       return {
         state: { state: 'turning', runId: state.runId, wakes: state.wakes + 1, keys },
         effects: [{ type: 'wake', runId: state.runId, keys }],
       };
+    case 'claiming':
     case 'turning':
       return { state, effects: [{ type: 'put_back', keys, at: now }] };
   }
 }
 
-function opened(event: Extract<SessionEvent, { type: 'updates' }>): SessionStep {
+function begun({ keys, newRunId, claim }: Extract<SessionEvent, { type: 'updates' }>): SessionStep {
+  if (!claim) return opened(newRunId, keys);
   return {
-    state: { state: 'turning', runId: event.newRunId, wakes: 1, keys: event.keys },
+    state: { state: 'claiming', runId: newRunId, keys },
+    effects: [{ type: 'claim', runId: newRunId }],
+  };
+}
+
+function opened(runId: string, keys: readonly string[]): SessionStep {
+  return {
+    state: { state: 'turning', runId, wakes: 1, keys },
     effects: [
-      { type: 'open', runId: event.newRunId },
-      { type: 'wake', runId: event.newRunId, keys: event.keys },
+      { type: 'open', runId },
+      { type: 'wake', runId, keys },
     ],
   };
 }
@@ -120,6 +153,25 @@ function stepEnded(state: SessionState, event: Extract<SessionEvent, { type: 'en
 
 /** The machine as a table, for docs/states.md. Anything not listed changes nothing. */
 export const TRANSITIONS = [
+  { state: 'closed', event: 'updates', next: 'claiming', effects: 'claim', note: 'on a claim route' },
+  { state: 'broken', event: 'updates', next: 'claiming', effects: 'claim', note: 'on a claim route' },
+  { state: 'claiming', event: 'updates', next: 'claiming', effects: 'put_back', note: 'until the answer' },
+  { state: 'claiming', event: 'claimed', next: 'turning', effects: 'open, wake', note: '' },
+  {
+    state: 'claiming',
+    event: 'unclaimed',
+    next: 'closed',
+    effects: 'revisit',
+    note: 'another replica has it',
+  },
+  {
+    state: 'claiming',
+    event: 'unclaimed',
+    next: 'closed',
+    effects: 'put_back',
+    note: 'nobody could be asked',
+  },
+  { state: 'claiming', event: 'close', next: 'closed', effects: 'settle', note: 'draining' },
   { state: 'closed', event: 'updates', next: 'turning', effects: 'open, wake', note: 'after the backoff' },
   { state: 'closed', event: 'updates', next: 'closed', effects: 'put_back', note: 'during the backoff' },
   { state: 'idle', event: 'updates', next: 'turning', effects: 'wake', note: 'one set of URIs per wake' },

@@ -1,9 +1,11 @@
 import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
 import type { RouteConfig } from '../config/config.ts';
+import type { LeaseEnd } from '../gates/lease-machine.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Intake, type Lane, splitDeliveryKey } from './intake.ts';
+import type { SessionClaims } from './session-claims.ts';
 import {
   CLOSED,
   type RestartVerdict,
@@ -28,6 +30,11 @@ export interface SessionDeps {
   readonly newGovernor: () => Governor;
   readonly spec: (lane: Lane, session: string, runId: string) => RunSpec;
   readonly mayStart: () => boolean;
+  readonly claims: SessionClaims;
+  /** An item held elsewhere is to be looked at again at `at`, monotonic ms. */
+  readonly revisit: (server: string, uri: string, at: number) => void;
+  /** In [0, 1): spreads retries. */
+  readonly random: () => number;
 }
 
 export interface SessionView {
@@ -46,6 +53,8 @@ interface Session {
   state: SessionState;
   /** The route its present child was started for. */
   route: RouteConfig | null;
+  /** The route its lease was asked for. */
+  claimedFor: RouteConfig | null;
   /** That route is no longer what it was: the child goes after its turn. */
   outdated: boolean;
 }
@@ -61,7 +70,7 @@ export class Sessions {
   ) {}
 
   owns(runId: string): boolean {
-    return this.byRun.has(runId);
+    return this.byRun.has(runId) || this.deps.claims.owns(runId);
   }
 
   /** For operators: which sessions there are and how they fare. */
@@ -81,12 +90,41 @@ export class Sessions {
       const { disposition } = lane.route.config;
       if (disposition.kind !== 'continue') continue;
       const session = this.session(disposition.session);
-      if (session.state.state === 'turning') continue;
+      if (session.state.state === 'turning' || session.state.state === 'claiming') continue;
+      // A session is claimed anew only when its former child and lease are gone.
+      if (session.state.state !== 'idle' && this.deps.claims.isLeaving(session.name)) continue;
       const keys = this.take(lane, session);
-      if (keys.length > 0) {
-        this.step(session, { type: 'updates', keys, newRunId: this.deps.newRunId() }, lane);
-      }
+      if (keys.length === 0) continue;
+      const { claim } = lane.route.config;
+      const newRunId =
+        claim === null
+          ? this.deps.newRunId()
+          : this.deps.claims.targetOf(session.name, lane.route.config, claim).runId;
+      this.step(session, { type: 'updates', keys, newRunId, claim: claim !== null }, lane);
     }
+  }
+
+  /** The session is ours for as long as its lease is renewed. */
+  onLeaseStart(runId: string): void {
+    const session = this.sessions.get(this.deps.claims.sessionOf(runId) ?? '');
+    const lane = this.intake.lanes.find(({ route: { config } }) => config === session?.claimedFor);
+    if (session === undefined || lane === undefined || !this.deps.mayStart()) {
+      this.deps.claims.giveBack(runId);
+      return;
+    }
+    this.step(session, { type: 'claimed', runId }, lane);
+  }
+
+  onLeaseStop(runId: string, cause: 'lease_lost' | 'lease_expired', withinMs: number): void {
+    this.deps.children.stop(runId, cause, withinMs);
+  }
+
+  onLeaseEnded(runId: string, end: LeaseEnd): void {
+    const session = this.sessions.get(this.deps.claims.sessionOf(runId) ?? '');
+    const target = this.deps.claims.leaseEnded(runId, end);
+    if (session === undefined || target === null) return;
+    const at = this.deps.clock.now() + target.ttlMs * (1 + this.deps.random() * 0.25);
+    this.step(session, { type: 'unclaimed', runId, elsewhere: end.kind === 'lost', at });
   }
 
   onTurn(runId: string): void {
@@ -110,9 +148,16 @@ export class Sessions {
 
   /** The session's child is gone: its turn is made again by the next one, or refused. */
   onSettled(outcome: RunOutcome, draining: boolean): void {
+    this.deps.claims.childGone(outcome.runId, draining ? 'drain' : 'capacity: the session ended');
     const session = this.byRun.get(outcome.runId);
     if (session === undefined) return;
     this.byRun.delete(outcome.runId);
+    if (outcome.cause === 'lease_lost' || outcome.cause === 'lease_expired') {
+      // Not its fault: another replica goes on with the session.
+      const verdict = { kind: 'retry', at: this.deps.clock.now() } as const;
+      this.step(session, { type: 'ended', runId: outcome.runId, verdict });
+      return;
+    }
     if (draining) {
       this.step(session, { type: 'close' });
       return;
@@ -151,6 +196,7 @@ export class Sessions {
         lanes: new Map(),
         state: CLOSED,
         route: null,
+        claimedFor: null,
         outdated: false,
       };
       this.sessions.set(name, session);
@@ -178,8 +224,17 @@ export class Sessions {
   private apply(session: Session, effect: SessionEffect, lane: Lane | undefined): void {
     const { children, clock, metrics, log } = this.deps;
     switch (effect.type) {
+      case 'claim': {
+        const claim = lane?.route.config.claim;
+        if (lane === undefined || claim == null) return;
+        session.claimedFor = lane.route.config;
+        const { target } = this.deps.claims.targetOf(session.name, lane.route.config, claim);
+        this.deps.claims.claim(session.name, effect.runId, target);
+        return;
+      }
       case 'open':
         if (lane === undefined) return;
+        this.deps.claims.opened(effect.runId);
         this.byRun.set(effect.runId, session);
         session.route = lane.route.config;
         session.outdated = false;
@@ -187,6 +242,11 @@ export class Sessions {
         return;
       case 'wake':
         metrics.add('agent_reactions_total');
+        log.info('trigger.fired', {
+          session: session.name,
+          reaction: effect.runId,
+          updates: effect.keys.length,
+        });
         children.wake(
           effect.runId,
           effect.keys.map((key) => splitDeliveryKey(key).uri),
@@ -202,6 +262,13 @@ export class Sessions {
         return;
       case 'put_back':
         for (const key of effect.keys) this.release(session, key)?.queue.retry(key, effect.at);
+        return;
+      case 'revisit':
+        for (const key of effect.keys) {
+          this.release(session, key)?.queue.settle(key, clock.now());
+          const { server, uri } = splitDeliveryKey(key);
+          this.deps.revisit(server, uri, effect.at);
+        }
         return;
       case 'refuse':
         metrics.add('agent_dropped_events_total', {}, effect.keys.length);

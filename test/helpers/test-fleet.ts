@@ -13,9 +13,9 @@ export interface TestFleetOptions {
   readonly documents: number;
   /** Flags of each supervisor. */
   readonly supervisors: readonly (readonly string[])[];
-  readonly playbook: 'quick' | 'slow';
+  readonly playbook: 'quick' | 'slow' | 'chatty';
   /** Configuration of the supervisors. Default: one claim route on the inbox. */
-  readonly config?: 'agentd' | 'standby';
+  readonly config?: 'agentd' | 'standby' | 'session';
   readonly common?: readonly string[];
   readonly database?: string;
 }

@@ -114,6 +114,13 @@ describe('reactions without a claim', () => {
     expect(b.launched.map((spec) => spec.event?.uri)).toEqual(['a:///1', 'b:///1']);
   });
 
+  it('leave the updates of a continue route to its session', () => {
+    const b = bench([{ disposition: { kind: 'continue', session: 's' } }]);
+    b.hear('test:///1');
+    expect(b.launched).toEqual([]);
+    expect(b.lane.queue.waiting).toBe(1);
+  });
+
   it('stay queued while nothing may start', () => {
     const b = bench([{}]);
     b.gate.paused = true;

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { RouteConfig } from '../../../supervisor/config/config.ts';
+import { Intake } from '../../../supervisor/routing/intake.ts';
+import { SessionClaims } from '../../../supervisor/routing/session-claims.ts';
+import { Sessions } from '../../../supervisor/routing/sessions.ts';
+import { ManualClock } from '../../helpers/manual-clock.ts';
+import { nullLog } from '../../helpers/null-log.ts';
+import { recordingMetrics } from '../../helpers/peer-harness.ts';
+import { routeConfig } from '../../helpers/route-config.ts';
+import { runOutcome } from '../../helpers/run-outcome.ts';
+
+const sessionRoute = (over: Partial<RouteConfig> = {}): RouteConfig =>
+  routeConfig({ match: 'a:///*', disposition: { kind: 'continue', session: 'talk' }, ...over });
+
+function bench() {
+  const clock = new ManualClock();
+  const { metrics, values } = recordingMetrics();
+  const intake = new Intake(
+    { routes: [sessionRoute()], shard: { index: 0, count: 1, timer: 'shard0' } },
+    nullLog,
+    metrics,
+    () => 16,
+  );
+  const trace: string[] = [];
+  let ids = 0;
+  const sessions = new Sessions(intake, {
+    clock,
+    children: {
+      launch: ({ runId, instruction }) => trace.push(`launch ${runId} ${instruction}`),
+      wake: (runId, uris) => trace.push(`wake ${runId} ${uris.join(',')}`),
+      stop: (runId, cause) => trace.push(`stop ${runId} ${cause}`),
+    },
+    log: nullLog,
+    metrics,
+    newRunId: () => `run-${++ids}`,
+    newGovernor: () => ({ failed: () => ({ kind: 'retry', at: 1_000 }), succeeded: () => undefined }),
+    spec: (lane, _session, runId) => ({
+      runId,
+      kind: 'session',
+      instruction: lane.route.config.instruction ?? 'none',
+      event: null,
+      tools: [],
+      limits: { max_steps: 1, max_tokens: 1, deadline_ms: 1, tool_timeout_ms: 1 },
+      outputContract: null,
+      traceparent: '',
+      route: null,
+    }),
+    mayStart: () => true,
+    claims: new SessionClaims({ offer: () => undefined, notCompleted: () => undefined }, () => ''),
+    revisit: () => undefined,
+    random: () => 0.5,
+  });
+  const hear = (uri: string): void => {
+    intake.hear({ server: 's', uri, cause: 'notification', at: clock.now() }, clock.now());
+    sessions.pump();
+  };
+  const reroute = (...routes: RouteConfig[]): void => {
+    intake.reroute(routes, clock.now());
+    sessions.outdate((route) => !intake.lanes.some((lane) => lane.route.config === route));
+  };
+  return { sessions, hear, reroute, trace, values };
+}
+
+describe('a session whose route is configured anew', () => {
+  it('lets its idle child go at once, as no failure, and goes on with a new one', () => {
+    const b = bench();
+    b.hear('a:///1');
+    b.sessions.onTurn('run-1');
+    b.reroute(sessionRoute({ instruction: 'new' }));
+    expect(b.trace.splice(0)).toEqual(['launch run-1 none', 'wake run-1 a:///1', 'stop run-1 cancelled']);
+    expect(b.sessions.owns('run-1')).toBe(false);
+    b.hear('a:///2');
+    expect(b.trace).toEqual(['launch run-2 new', 'wake run-2 a:///2']);
+    expect(b.values.get('agent_subagent_restarts_total{reason=crashed}')).toBeUndefined();
+  });
+
+  it('finishes the turn it is in first', () => {
+    const b = bench();
+    b.hear('a:///1');
+    b.reroute(sessionRoute({ instruction: 'new' }));
+    b.hear('a:///2');
+    expect(b.trace).not.toContain('stop run-1 cancelled');
+    b.sessions.onTurn('run-1');
+    b.sessions.pump();
+    expect(b.trace.slice(2)).toEqual(['stop run-1 cancelled', 'launch run-2 new', 'wake run-2 a:///2']);
+  });
+
+  it('is forgotten with its route, after its turn', () => {
+    const b = bench();
+    b.hear('a:///1');
+    b.reroute();
+    expect(b.sessions.list()).toHaveLength(1);
+    b.sessions.onTurn('run-1');
+    expect(b.trace.at(-1)).toBe('stop run-1 cancelled');
+    expect(b.sessions.list()).toEqual([]);
+  });
+
+  it('begins its next child on the new route when the old one dies in its turn', () => {
+    const b = bench();
+    b.hear('a:///1');
+    b.reroute(sessionRoute({ instruction: 'new' }));
+    b.sessions.onSettled(runOutcome({ runId: 'run-1', status: 'crashed' }), false);
+    expect(b.sessions.owns('run-1')).toBe(false);
+    expect(b.sessions.list()).toMatchObject([{ state: 'closed' }]);
+  });
+});
