@@ -69,10 +69,6 @@ export function applyReload(
   links.reread(hasNewOwner);
   const toolsMoved = servers.changed.length + servers.removed.length > 0;
   const taskMoved = parts.has('agent.instruction') || parts.has('agent.output_contract');
-  sessions.outdate(
-    (route) =>
-      toolsMoved ||
-      taskMoved ||
-      !intake.lanes.some(({ route: { config } }) => isDeepStrictEqual(config, route)),
-  );
+  const routes = new Set(intake.lanes.map(({ route }) => route.config));
+  sessions.outdate((route) => toolsMoved || taskMoved || !routes.has(route));
 }
