@@ -27,13 +27,10 @@ export function watched(
   routes: readonly RouteConfig[],
   subscriptions: readonly SubscriptionConfig[],
 ): SubscriptionConfig[] {
-  const all = [...subscriptions];
-  for (const route of routes) {
-    if (!all.some((subscription) => meet(route, subscription))) {
-      all.push({ server: route.server, match: route.match });
-    }
-  }
-  return all;
+  // What another route watches is no reason: it may be a small part of what this one takes.
+  const unfed = routes.filter((route) => !subscriptions.some((subscription) => meet(route, subscription)));
+  const own = new Map(unfed.map(({ server, match }) => [JSON.stringify([server, match]), { server, match }]));
+  return [...subscriptions, ...own.values()];
 }
 
 /** Whether some URI of some server could be taken by both. Two globs: judged by their literal beginnings. */

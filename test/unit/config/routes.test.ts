@@ -49,6 +49,16 @@ describe('routes and subscriptions', () => {
     ]);
   });
 
+  it('watch what a broad route takes, also behind a narrow one', async () => {
+    const { config } = await load({
+      flags: { ...base, '--route': ['a://b/first*=>spawn', 'a://b/**=>spawn'] },
+    });
+    expect(config.subscriptions).toEqual([
+      { server: null, match: 'a://b/first*' },
+      { server: null, match: 'a://b/**' },
+    ]);
+  });
+
   it('watch an exact route that a subscribed glob does not contain', async () => {
     const { config } = await load({
       flags: { ...base, '--subscribe': ['a://x/*.md'], '--route': ['a://x/b.txt=>spawn'] },
