@@ -10,6 +10,7 @@ export const VERBS = {
   work: 'Submit and inspect work at a coordination server.',
   results: 'Show run reports as a table.',
   events: 'Show the events of running instances.',
+  completion: 'Print a completion script for bash, zsh or fish.',
   doctor: 'Check this machine and a configuration on it, with a remedy for each finding.',
   tree: 'Show running instances as trees of agents, sessions, routes and servers.',
   ps: 'List the agents that run.',

@@ -39,8 +39,21 @@ async function unknownVerb(name: string): Promise<AgentdError> {
   });
 }
 
-async function runHelp([verb]: readonly string[], host: Host): Promise<number> {
-  return runProgram(verb === undefined ? ['--help'] : [verb, '--help'], host);
+/** Verbs have their flags, topics their page; a word that is both has both. */
+async function runHelp([word]: readonly string[], host: Host): Promise<number> {
+  const { helpOn, isTopic, topicList } = await import('./help.ts');
+  if (word === undefined) {
+    await runProgram(['--help'], host);
+    host.stdout.write(`\n${topicList()}`);
+    return 0;
+  }
+  if (!isVerb(word)) return helpOn(word, host);
+  await runProgram([word, '--help'], host);
+  if (isTopic(word)) {
+    host.stdout.write('\n');
+    helpOn(word, host);
+  }
+  return 0;
 }
 
 async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbCommand> {
@@ -55,6 +68,10 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
       return (await import('./results.ts')).resultsCommand;
     case 'events':
       return (await import('./events.ts')).eventsCommand;
+    case 'completion': {
+      const { completionCommand } = await import('./completion.ts');
+      return (run) => completionCommand(run, everyCommand);
+    }
     case 'doctor': {
       const [{ doctorCommand }, { describeFlag }] = await Promise.all([
         import('./doctor.ts'),
@@ -81,6 +98,24 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
     case 'units':
       return (await import('./units.ts')).unitsCommand;
   }
+}
+
+/** Every command there is, agentd without a verb first; for completion. */
+async function everyCommand(): Promise<Command[]> {
+  const [{ engineVerb }, { describeFlag }] = await Promise.all([
+    import('./engine-verb.ts'),
+    import('./option-help.ts'),
+  ]);
+  const unused = (): void => undefined;
+  const engines = [null, 'supervise', 'run'] as const;
+  const others = Object.keys(VERBS)
+    .filter(isVerb)
+    .filter((verb) => verb !== 'supervise' && verb !== 'run');
+  const built = await Promise.all(others.map(loadVerb));
+  return [
+    ...engines.map((verb) => engineVerb(verb, unused, describeFlag)),
+    ...built.map((build) => build(unused)),
+  ];
 }
 
 async function runEngineVerb(

@@ -122,7 +122,7 @@ export const SETTINGS: readonly Setting[] = [
   { key: 'observability.log.format', flag: '--log-format', arg: 'FORMAT', env: ['AGENT_LOG_FORMAT'] },
   { key: 'observability.log.content', flag: '--log-content', env: ['AGENT_LOG_CONTENT'] },
   { key: 'observability.log.aggregate', flag: '--aggregate-logs', env: ['AGENT_AGGREGATE_LOGS'] },
-  { key: 'observability.log.only', flag: '--only', arg: 'PATH', repeat: true },
+  { key: 'observability.log.only', flag: '--only', arg: 'HANDLE', repeat: true },
   { key: 'cgroup.root', flag: '--cgroup', arg: 'auto|PATH', env: ['AGENT_CGROUP'] },
   {
     key: 'cgroup.memory_max',

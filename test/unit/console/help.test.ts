@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { ERRORS } from '../../../protocol/errors.ts';
+import { METRICS } from '../../../protocol/metrics-registry.ts';
+import { explain } from '../../../supervisor/console/help/explain.ts';
+import { markdownText } from '../../../supervisor/console/help/markdown-text.ts';
+import { topics } from '../../../supervisor/console/help/topics.ts';
+import { plain, widthOf } from '../../../supervisor/console/style.ts';
+import { runVerb } from '../../helpers/run-verb.ts';
+
+describe('agentd help', () => {
+  it('explains every error code and every metric', () => {
+    for (const [code, { remedy }] of Object.entries(ERRORS)) {
+      expect(explain(code)).toContain(`What to do: ${remedy}`);
+    }
+    expect(explain('mcp-unavailable')).toMatch(/^MCP_UNAVAILABLE/);
+    for (const { name, help } of METRICS) expect(explain(name)).toContain(help);
+    expect(explain('124')).toContain('EXIT_TIMEOUT');
+    expect(explain('no_such_thing')).toBeNull();
+  });
+
+  it('shows every page of the documentation as a topic', async () => {
+    const names = topics().map(({ name }) => name);
+    expect(names).toEqual(
+      expect.arrayContaining(['exit-codes', 'errors', 'configuration', 'events', 'metrics', 'playbooks']),
+    );
+    for (const name of names) {
+      const { code, stdout } = await runVerb(['help', name]);
+      expect(code, name).toBe(0);
+      expect(stdout, name).not.toMatch(/^#|\]\(|<!--/m);
+    }
+  });
+
+  it('shows flags and page of a word that is both a verb and a topic', async () => {
+    const { stdout } = await runVerb(['help', 'events']);
+    expect(stdout).toContain('Usage: agentd events');
+    expect(stdout).toContain('seq');
+  });
+
+  it('lists the topics after the overview, and says what to do about a word it does not know', async () => {
+    const overview = await runVerb(['help']);
+    expect(overview.stdout).toContain('Topics (agentd help TOPIC):');
+    expect((await runVerb(['help', 'topics'])).stdout).toContain('exit-codes');
+    const unknown = await runVerb(['help', 'playbok']);
+    expect(unknown).toMatchObject({ code: 2, stdout: '' });
+    expect(unknown.stderr).toContain('did you mean playbooks?');
+    expect(unknown.stderr).toContain('agentd help topics');
+  });
+});
+
+describe('a page as text', () => {
+  it('renders headings, paragraphs, lists, code and tables', () => {
+    const page = [
+      '<!-- Generated; do not edit. -->',
+      '# Title of `it`',
+      '',
+      'One **two**',
+      'three [four](x.md) a_b *em*.',
+      '',
+      '- first',
+      '  and more',
+      '- second',
+      '',
+      '```sh',
+      'agentd | cat',
+      '```',
+      '',
+      '| a | b |',
+      '|---|---|',
+      '| `x\\|y` | two words |',
+    ].join('\n');
+    expect(markdownText(page, 80, plain)).toBe(
+      [
+        'Title of it',
+        '',
+        'One two three four a_b em.',
+        '',
+        '- first and more',
+        '- second',
+        '',
+        '    agentd | cat',
+        '',
+        'a    b',
+        'x|y  two words',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('keeps within the width: wraps the widest column, or makes a paragraph of each row', () => {
+    const words = 'word '.repeat(40).trim();
+    const page = `| key | ${words} | c |\n|---|---|---|\n| k | ${words} | v |\n`;
+    for (const width of [80, 50, 30]) {
+      for (const line of markdownText(page, width, plain).split('\n')) {
+        expect(widthOf(line)).toBeLessThanOrEqual(width);
+      }
+    }
+  });
+});
