@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Fleet } from '../fleet/fleet.ts';
 import { InboxClient } from '../fleet/inbox-client.ts';
+import { descendants, openDescriptors, zombies } from '../fleet/processes.ts';
 import { WorkStats } from '../fleet/work-stats.ts';
-import { descendants, openDescriptors, zombies } from './observe.ts';
 import { StallWatch } from './stall-watch.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
