@@ -36,6 +36,10 @@ async function main(args: readonly string[]): Promise<void> {
     code = await run(args);
   } catch (error) {
     code = failed(error);
+    if ((process.env.NOTIFY_SOCKET ?? '') !== '') {
+      const { announceFailure } = await import('./lifecycle/systemd-service.ts');
+      await announceFailure(process.env, errorMessage(error));
+    }
   }
   await end(code);
 }

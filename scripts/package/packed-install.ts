@@ -7,6 +7,15 @@ import { execa } from 'execa';
 
 export const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
 
+/** What the bundles do not contain: packages with native code, and what those load. */
+export const NATIVE_PACKAGES = [
+  'better-sqlite3',
+  'bindings',
+  'file-uri-to-path',
+  'koffi',
+  '@koromix',
+] as const;
+
 export interface PackedInstall {
   /** The tarball, as `npm publish` would send it. */
   readonly tarball: string;

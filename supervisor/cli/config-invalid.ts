@@ -20,9 +20,10 @@ export async function inEngine(
 }
 
 async function writeInvalid(error: AgentdError, args: readonly string[], host: Host): Promise<void> {
-  const [{ createLog }, { SUPERVISOR_AGENT_ID }, { ulid }] = await Promise.all([
+  const [{ createLog }, { SUPERVISOR_AGENT_ID }, { announceFailure }, { ulid }] = await Promise.all([
     import('../telemetry/logger.ts'),
     import('../../protocol/event-line.ts'),
+    import('../lifecycle/systemd-service.ts'),
     import('ulid'),
   ]);
   const runId = given(args, '--run-id') ?? (host.env.AGENT_RUN_ID || null);
@@ -42,6 +43,7 @@ async function writeInvalid(error: AgentdError, args: readonly string[], host: H
     err: { type: error.code, message: error.message },
     remedy: error.remedy,
   });
+  await announceFailure(host.env, error.message);
   await log.flush(2_000);
 }
 

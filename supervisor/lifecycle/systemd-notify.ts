@@ -37,13 +37,15 @@ const MAX_STATUS = 512;
 /**
  * Opens the way to the service manager that NOTIFY_SOCKET names. Without one, on a platform without
  * one, or when it cannot be used, every call does nothing.
+ *
+ * @param log null where nobody is left to be warned
  */
-export async function openServiceManager(env: NodeJS.ProcessEnv, log: Log): Promise<ServiceManager> {
+export async function openServiceManager(env: NodeJS.ProcessEnv, log: Log | null): Promise<ServiceManager> {
   const target = env.NOTIFY_SOCKET ?? '';
   if (target === '' || process.platform !== 'linux') return NONE;
   const address = socketAddress(target);
   if (address === null) {
-    log.warn('config.warn', { msg: `NOTIFY_SOCKET "${target}" is neither a path nor an abstract socket` });
+    log?.warn('config.warn', { msg: `NOTIFY_SOCKET "${target}" is neither a path nor an abstract socket` });
     return NONE;
   }
   try {
@@ -55,7 +57,7 @@ export async function openServiceManager(env: NodeJS.ProcessEnv, log: Log): Prom
     );
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    log.warn('config.warn', { msg: `the service manager cannot be told anything: ${message}` });
+    log?.warn('config.warn', { msg: `the service manager cannot be told anything: ${message}` });
     return NONE;
   }
 }

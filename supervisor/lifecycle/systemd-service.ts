@@ -127,6 +127,18 @@ function inWords(reason: UnreadyReason, { deaf_servers: deaf }: Readiness): stri
 }
 
 /**
+ * Leaves the reason of a failed start where `systemctl status` shows it, after the process has ended.
+ *
+ * @param message what could not be done
+ */
+export async function announceFailure(env: NodeJS.ProcessEnv, message: string): Promise<void> {
+  if ((env.NOTIFY_SOCKET ?? '') === '') return;
+  const manager = await openServiceManager(env, null);
+  manager.status(`ended: ${message}`);
+  manager.close();
+}
+
+/**
  * A serving verb (`coordinate`, `inbox`) as a service: ready now, fed by the event loop that also serves.
  *
  * @param status a line for `systemctl status`

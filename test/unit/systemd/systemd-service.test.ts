@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Readiness, readinessOf, STARTING } from '../../../supervisor/lifecycle/readiness.ts';
 import type { ServiceManager } from '../../../supervisor/lifecycle/systemd-notify.ts';
-import { announceServing, openService, serviceOver } from '../../../supervisor/lifecycle/systemd-service.ts';
+import {
+  announceFailure,
+  announceServing,
+  openService,
+  serviceOver,
+} from '../../../supervisor/lifecycle/systemd-service.ts';
 import type { Health } from '../../../supervisor/surface/health.ts';
 import { type DatagramReceiver, receiveDatagrams } from '../../helpers/datagram-receiver.ts';
 import { eventually } from '../../helpers/eventually.ts';
@@ -110,6 +115,14 @@ describe('a supervisor as a service', () => {
     const service = await openService({}, new ManualClock(), nullLog);
     expect(service.over(health)).toBe(health);
     service.close();
+  });
+
+  it.runIf(process.platform === 'linux')('leaves the reason of its end behind', async () => {
+    const target = `@agentd-failure-${process.pid}-${Date.now()}`;
+    receiver = receiveDatagrams(target);
+    await announceFailure({ NOTIFY_SOCKET: target }, 'agentd.yaml:3:1: unknown key');
+    expect(receiver.take()).toEqual(['STATUS=ended: agentd.yaml:3:1: unknown key']);
+    await announceFailure({}, 'nobody listens');
   });
 
   it.runIf(process.platform === 'linux')('a serving verb is ready, fed and stopping', async () => {
