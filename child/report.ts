@@ -37,7 +37,9 @@ export class Reporter {
 
   /** One model call. Tokens the endpoint did not report count as none. */
   modelCall(report: CallReport): void {
-    const { endpoint, durationMs, failure, model, usage } = report;
+    const { endpoint, durationMs, failure, model, usage, spanId } = report;
+    // A context that is none has no span.
+    const span = spanId !== undefined && /^[0-9a-f]{16}$/.test(spanId) ? { span_id: spanId } : {};
     this.sink.notify({
       method: 'run.progress',
       params: {
@@ -52,6 +54,7 @@ export class Reporter {
           tokens_out: usage?.tokensOut ?? 0,
           ...(failure === null ? {} : { reason: failure.reason }),
           endpoint,
+          ...span,
         },
       },
     });
@@ -59,6 +62,7 @@ export class Reporter {
       dur_ms: durationMs,
       endpoint,
       model,
+      ...span,
       ...(usage === null ? {} : { tokens_in: usage.tokensIn, tokens_out: usage.tokensOut }),
       ...(failure === null ? {} : { err: { type: failure.reason, message: failure.message } }),
     });

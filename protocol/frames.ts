@@ -161,6 +161,11 @@ export const childNotification = z.discriminatedUnion('method', [
           reason: z.enum(['unreachable', 'auth', 'timeout', '5xx', 'other']).optional(),
           /** Index into `model.endpoints`. */
           endpoint: z.number().int(),
+          /** The span the endpoint was told of, 16 hexadecimal digits. */
+          span_id: z
+            .string()
+            .regex(/^[0-9a-f]{16}$/)
+            .optional(),
         })
         .optional(),
     }),

@@ -16,6 +16,7 @@ import { Governed } from './lifecycle/governed.ts';
 import { processInstance } from './lifecycle/instance.ts';
 import type { Management } from './lifecycle/manage.ts';
 import { connections } from './lifecycle/open-connections.ts';
+import { openTraces } from './lifecycle/open-traces.ts';
 import { Reload } from './lifecycle/reload.ts';
 import { RootRuns } from './lifecycle/root-runs.ts';
 import { RunFactory } from './lifecycle/run-factory.ts';
@@ -38,7 +39,7 @@ import { publishCgroupMemory } from './telemetry/cgroup-memory.ts';
 import type { EventRing } from './telemetry/event-ring.ts';
 import type { LogSink } from './telemetry/logger.ts';
 import type { Metrics } from './telemetry/metrics.ts';
-import { childTraceparent, newTraceparent } from './telemetry/trace.ts';
+import { childTraceparent, newTraceparent, parseTraceparent } from './telemetry/trace.ts';
 
 /** Everything one supervisor is made of, wired up. */
 export interface Parts {
@@ -120,7 +121,8 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
   });
   const health = input.service.over(healthThread);
   const intelligence = new Intelligence(current, clock, log, metrics, () => supervisor.publishReadiness());
-  const links = await connections({ config, clock, log, metrics, instance, emit: post });
+  const traces = await openTraces(config, host.env, clock, log);
+  const links = await connections({ config, clock, log, metrics, instance, emit: post, traces });
 
   const found = (looked: Looked): void => post({ type: 'shard.looked', ...looked });
   const looks = new ShardLookup({ clock, timers, describe: links.describe, found, log, metrics, random });
@@ -136,7 +138,11 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     ...childSettings(config),
     callTool: links.callTool,
     model: () => intelligence.choose(),
-    modelCall: (call) => intelligence.record(call),
+    modelCall: (call, run) => {
+      intelligence.record(call);
+      traces?.modelCall(run, call);
+    },
+    settled: (run, outcome) => traces?.run(run, outcome),
     emit: post,
     random,
     cgroup: config.cgroup,
@@ -147,8 +153,6 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
 
   const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
   const factory = new RunFactory(current, links.tools);
-  // A root run continues the trace we were started in; each reaction begins one of its own.
-  const rootTrace = (): string => childTraceparent(input.traceparent);
 
   const reactions = new Reactions(intake, {
     clock,
@@ -180,6 +184,8 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     spec: (lane, _session, runId) => factory.session(lane.route.config, runId, newTraceparent()),
     mayStart: () => supervisor.mayStart(),
   });
+  // A root run continues the trace we were started in; each reaction begins one of its own.
+  const wasGiven = config.traceparent !== null && parseTraceparent(config.traceparent) !== null;
   const rootRuns = new RootRuns({
     config: { ...config, runId: input.runId },
     clock,
@@ -189,7 +195,10 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     metrics,
     governor: new Governed(random),
     newRunId: ulid,
-    spec: (runId) => factory.root(runId, rootTrace()),
+    spec: (runId) => ({
+      ...factory.root(runId, childTraceparent(input.traceparent)),
+      ...(wasGiven ? { parentTraceparent: input.traceparent } : {}),
+    }),
     mayStart: () => supervisor.mayStart(),
     budgetRemaining: () => budget.remaining,
     due: () => post({ type: 'root.due' }),
@@ -220,6 +229,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       keeper,
       links,
       timers,
+      traces,
       triggers: () => triggers,
       drainTimeoutMs: config.lifecycle.drainTimeoutMs,
     }),

@@ -73,8 +73,10 @@ export class HttpModel implements Model {
     for (;;) {
       const index = state.current;
       const started = this.options.now();
+      const span = childSpan(this.options.traceparent, this.options.random);
+      const spanId = span.split('-')[2];
       try {
-        const answer = await this.attempt(index, request, options);
+        const answer = await this.attempt(index, request, span, options);
         this.failover = state;
         const { usage, model } = answer;
         options.onCall({
@@ -82,6 +84,7 @@ export class HttpModel implements Model {
           durationMs: this.options.now() - started,
           usage,
           model,
+          spanId,
           failure: null,
         });
         return answer;
@@ -96,6 +99,7 @@ export class HttpModel implements Model {
           durationMs: this.options.now() - started,
           usage: null,
           model: this.options.block.model ?? 'default',
+          spanId,
           failure: { reason: failure.failure.reason, message },
         });
         const next = afterFailure(state, failure.failure, this.options.random());
@@ -114,11 +118,12 @@ export class HttpModel implements Model {
   private async attempt(
     index: number,
     request: ModelRequest,
+    traceparent: string,
     { onWaiting, signal: stop }: CompleteOptions,
   ): Promise<ModelAnswer> {
     const endpoint = this.endpoints[index];
     if (endpoint === undefined) throw new RangeError(`no endpoint ${index}`);
-    const { block, traceparent, random } = this.options;
+    const { block } = this.options;
     stop.throwIfAborted();
     const abort = new AbortController();
     const onStop = (): void => abort.abort(stop.reason);
@@ -138,7 +143,7 @@ export class HttpModel implements Model {
           'content-type': 'application/json',
           accept: 'application/json',
           'user-agent': 'agentd',
-          traceparent: childSpan(traceparent, random),
+          traceparent,
           ...endpoint.format.headers(endpoint.token),
         },
         body: JSON.stringify(endpoint.format.body(request, block.model)),

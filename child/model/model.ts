@@ -76,6 +76,8 @@ export interface CallReport {
   readonly durationMs: number;
   readonly usage: TokenUsage | null;
   readonly model: string;
+  /** The span the endpoint was told of; absent where there is no endpoint to tell. */
+  readonly spanId?: string | undefined;
   /** Null when it was answered. */
   readonly failure: { readonly reason: FailureReason; readonly message: string } | null;
 }

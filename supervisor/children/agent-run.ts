@@ -1,7 +1,7 @@
 import { NO_USAGE, type RunResult, type Usage } from '../../protocol/frames.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NO_REFUSALS, type Refusals } from '../telemetry/run-reports.ts';
-import { traceIdOf } from '../telemetry/trace.ts';
+import { spanIdOf, traceIdOf } from '../telemetry/trace.ts';
 import type { Rung } from './kill-ladder.ts';
 import type { RunOutcome, RunSpec, StopCause } from './run.ts';
 
@@ -61,12 +61,14 @@ export class AgentRun {
     this.parent = place.parent;
     this.rootRunId = place.rootRunId;
     this.traceId = traceIdOf(spec.traceparent);
+    const spanId = spanIdOf(spec.traceparent);
     this.log = log.as({
       runId: spec.runId,
       agentId: place.agentId,
       agentPath: place.path,
       comp: 'agent',
       ...(this.traceId === null ? {} : { traceId: this.traceId }),
+      ...(spanId === null ? {} : { spanId }),
     });
   }
 }

@@ -1,4 +1,5 @@
 import { ulid } from 'ulid';
+import { childTraceparent } from '../telemetry/trace.ts';
 import { AgentRun, outcomeOf, type RunEnd } from './agent-run.ts';
 import { AgentTree, type Grant, type RefusalReason, type SpawnRequest, type TreeCaps } from './agent-tree.ts';
 import type { Child } from './child.ts';
@@ -105,7 +106,7 @@ export class RunBook {
     const { tokens_in, tokens_out, steps } = params.usage;
     this.steps.take(run.spec.runId, steps);
     if (params.kind === 'start') this.begun(run);
-    if (params.call !== undefined) this.options.modelCall?.(modelCallOf(run, params.call, params.model));
+    if (params.call !== undefined) this.options.modelCall?.(modelCallOf(run, params.call, params.model), run);
     const passed = this.tree.report(run.path, tokens_in + tokens_out);
     for (const path of this.tree.ancestors(run.path)) this.byPath.get(path)?.child?.noteProgress();
     if (run.parent !== null) this.subagents.moved(run.path, `subagent ${run.path}: step ${steps}`);
@@ -130,6 +131,7 @@ export class RunBook {
     const outcome = this.withSubagents(run, outcomeOf(run, end, clock.now()));
     this.steps.finish(run.spec.runId, outcome.usage.steps);
     recordSettlement(run, outcome, run.log, metrics);
+    this.options.settled?.(run, outcome);
     if (end.rung === 'kill' && end.cause === null) {
       run.log.warn('subagent.orphan', { msg: 'it left running processes behind; they were killed' });
     }
@@ -166,7 +168,8 @@ export class RunBook {
       tools: grant.tools,
       limits: grant.limits,
       outputContract: request.outputContract,
-      traceparent: parent.spec.traceparent,
+      traceparent: childTraceparent(parent.spec.traceparent),
+      parentTraceparent: parent.spec.traceparent,
       route: parent.spec.route,
     };
     parent.subagentsStarted += 1;
@@ -228,5 +231,6 @@ function modelCallOf(
     durMs: call.dur_ms,
     tokensIn: call.tokens_in,
     tokensOut: call.tokens_out,
+    spanId: call.span_id,
   };
 }

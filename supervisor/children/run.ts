@@ -15,7 +15,10 @@ export interface RunSpec {
   readonly tools: readonly ToolDescriptor[];
   readonly limits: RunLimits;
   readonly outputContract: Record<string, unknown> | null;
+  /** The context of the run itself. */
   readonly traceparent: string;
+  /** The context it was asked for in; absent at the root of a trace. */
+  readonly parentTraceparent?: string;
   /** For logs and refusals; a route's name, or null for the root of a one-shot run. */
   readonly route: string | null;
 }

@@ -2,9 +2,10 @@ import type { ModelBlock, ToolDescriptor } from '../../protocol/frames.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { AgentRun } from './agent-run.ts';
 import type { CgroupOptions } from './cgroup.ts';
 import type { ChannelLimits } from './channel.ts';
-import type { CallTool, RunMessage } from './run.ts';
+import type { CallTool, RunMessage, RunOutcome } from './run.ts';
 import type { SupervisorTimings } from './timings.ts';
 
 /** The model block of a run, and where each of its endpoints stands in the configuration. */
@@ -22,6 +23,8 @@ export interface ReportedModelCall {
   readonly durMs: number;
   readonly tokensIn: number;
   readonly tokensOut: number;
+  /** The span the endpoint was told of. */
+  readonly spanId?: string | undefined;
 }
 
 /** What may change while the supervisor runs; a run keeps what it began with. */
@@ -55,7 +58,9 @@ export interface ChildSupervisorOptions extends ChildSettings {
   /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
   readonly model: () => ModelChoice;
   /** Every model call a child reports. */
-  readonly modelCall?: (call: ReportedModelCall) => void;
+  readonly modelCall?: (call: ReportedModelCall, run: AgentRun) => void;
+  /** Every run that has ended, those of subagents included. */
+  readonly settled?: (run: AgentRun, outcome: RunOutcome) => void;
   readonly emit: (message: RunMessage) => void;
   /** In [0, 1). */
   readonly random?: () => number;

@@ -187,6 +187,8 @@ export interface ObservabilityConfig {
   readonly logContent: boolean;
   /** Free text that children write is logged in full instead of as a sample. */
   readonly aggregateLogs: boolean;
+  /** Base URL of an OTLP receiver traces are sent to; null: none are made. */
+  readonly otelEndpoint: string | null;
   /** Only lines of these agents and of what is below them are written; empty: all. */
   readonly onlyPaths: readonly string[];
 }

@@ -13,7 +13,7 @@ export const IMPLEMENTED = {
   shard_key: true,
   cgroup: true,
   aggregate_logs: true,
-  otel: false,
+  otel: true,
 } as const satisfies Record<string, boolean>;
 
 export type Feature = keyof typeof IMPLEMENTED;

@@ -42,6 +42,7 @@ const FIXED: Readonly<Record<string, readonly [(config: Config) => unknown, stri
   'observability.serve_events': [({ observability }) => observability.serveEvents, LISTENER],
   'observability.log.format': [({ observability }) => observability.logFormat, FILE],
   'observability.log.content': [({ observability }) => observability.logContent, SAFETY],
+  'observability.otel.endpoint': [({ observability }) => observability.otelEndpoint, FILE],
   'observability.log.aggregate': [({ observability }) => observability.aggregateLogs, FILE],
   'observability.log.only': [({ observability }) => observability.onlyPaths, FILE],
   cgroup: [(config) => config.cgroup, SAFETY],

@@ -138,6 +138,7 @@ function resolveObservability(
     logFormat: log.format ?? (terminal ? 'text' : 'json'),
     logContent: log.content,
     aggregateLogs: log.aggregate,
+    otelEndpoint: document.otel?.endpoint ?? null,
     onlyPaths: log.only,
   };
 }

@@ -171,7 +171,11 @@ const observability = mapping({
   events_ring: count(1, 1_048_576).prefault(1024).describe('Events kept for agent://events.'),
   serve_events: flag().prefault(true).describe('Serve agent://events on the management surface.'),
   log: log.prefault({}),
-  otel: mapping({ endpoint: text().describe('OTLP endpoint.') })
+  otel: mapping({
+    endpoint: text()
+      .regex(/^https?:\/\/[^/]/, { error: 'expected a URL, http:// or https://' })
+      .describe('Base URL of an OTLP receiver over HTTP; traces are sent to its /v1/traces.'),
+  })
     .optional()
     .describe('Export of traces.'),
 }).describe('What the supervisor tells about itself.');

@@ -179,6 +179,11 @@ export const OTHER_VARIABLES = [
     help: 'Credential of endpoint number N, counted from 1; with _FILE at the end, the file that holds it.',
   },
   { name: 'AGENT_POD_NAME', help: 'Instance name when agent.name is not set, and the ordinal of auto/N.' },
+  {
+    name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    help: 'Base URL of an OTLP receiver over HTTP; traces are sent there, in place of observability.otel.endpoint.',
+  },
+  { name: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', help: 'The same for traces alone, as the whole URL.' },
   { name: 'AGENT_POD_UID', help: 'Identity: uid.' },
   { name: 'AGENT_POD_NAMESPACE', help: 'Identity: namespace.' },
   { name: 'AGENT_NODE_NAME', help: 'Identity: node.' },

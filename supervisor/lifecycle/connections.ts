@@ -9,6 +9,7 @@ import type { Clock } from '../reactor/clock.ts';
 import type { PulledItem } from '../routing/standby.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Traces } from '../telemetry/traces.ts';
 
 /** What the rest of the supervisor needs of its MCP connections. */
 export interface Connections {
@@ -57,6 +58,7 @@ export interface ConnectionsInput {
   readonly metrics: Metrics;
   readonly instance: string;
   readonly emit: (message: PeerMessage) => void;
+  readonly traces: Traces | null;
 }
 
 /** The error for a server that is not configured. */

@@ -1,6 +1,7 @@
 import type { Children } from '../children/run.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { Timers } from '../reactor/timers.ts';
+import type { Traces } from '../telemetry/traces.ts';
 import type { Connections } from './connections.ts';
 import type { DrainActions } from './drain.ts';
 import { releaseBudget } from './drain-machine.ts';
@@ -8,6 +9,8 @@ import type { StartedTriggers } from './start-triggers.ts';
 
 /** Longest wait for connections to close at the end, ms: nothing of value is in flight by then. */
 const CLOSE_MS = 500;
+/** Longest wait for the last spans to be taken, ms: a collector that is away must not hold up an end. */
+const TRACES_MS = 2_000;
 
 /** What each step of a drain does. */
 export function drainActions(parts: {
@@ -16,6 +19,7 @@ export function drainActions(parts: {
   readonly links: Connections;
   readonly timers: Timers;
   readonly triggers: () => StartedTriggers | null;
+  readonly traces: Traces | null;
   readonly drainTimeoutMs: number;
 }): DrainActions {
   const { children, keeper, links, timers } = parts;
@@ -35,7 +39,12 @@ export function drainActions(parts: {
       await keeper.settled('all', budgetMs);
       return keeper.open().map(({ item }) => item);
     },
-    flush: (budgetMs) => links.close(Math.min(budgetMs, CLOSE_MS)),
+    flush: async (budgetMs) => {
+      await Promise.all([
+        links.close(Math.min(budgetMs, CLOSE_MS)),
+        parts.traces?.flush(Math.min(budgetMs, TRACES_MS)),
+      ]);
+    },
     killAll: (budgetMs) => children.killAll(budgetMs),
   };
 }

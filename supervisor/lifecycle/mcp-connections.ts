@@ -14,7 +14,15 @@ import { WatchList, watchPlan } from './watch-plan.ts';
 const DESCRIBE_MS = 10_000;
 
 /** The connections of a supervisor that has MCP servers. Loaded only then. */
-export function connected({ config, clock, log, metrics, instance, emit }: ConnectionsInput): Connections {
+export function connected({
+  config,
+  clock,
+  log,
+  metrics,
+  instance,
+  emit,
+  traces,
+}: ConnectionsInput): Connections {
   const { shard } = config;
   const peers = new PeerSet({
     servers: config.mcpServers,
@@ -33,6 +41,7 @@ export function connected({ config, clock, log, metrics, instance, emit }: Conne
     clock,
     instance,
     logContent: config.observability.logContent,
+    ...(traces === null ? {} : { traced: traces.toolCall.bind(traces) }),
   });
   const caller = { peers, instance, shard: shard.count > 1 ? `${shard.index}/${shard.count}` : null };
   let configured = watchPlan(config);

@@ -6,7 +6,7 @@ import type { Clock } from '../reactor/clock.ts';
 import { contentField } from '../telemetry/content.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { traceIdOf } from '../telemetry/trace.ts';
+import { childTraceparent, parseTraceparent, spanIdOf } from '../telemetry/trace.ts';
 import { canonicalJson, IdempotencyKeys } from './idempotency.ts';
 import type { CallResult, Peer, Peers } from './peers.ts';
 import { cutText } from './tool-result.ts';
@@ -19,6 +19,8 @@ export interface ToolBrokerOptions {
   readonly instance: string;
   /** Log arguments and results themselves instead of hash and length. */
   readonly logContent: boolean;
+  /** A call has ended; the server was told `traceparent`. */
+  readonly traced?: (call: BrokeredCall, traceparent: string, durationMs: number, failed: boolean) => void;
   /** Cap on the text and on the structured part of a result, bytes of UTF-8 each. Default 1 MiB. */
   readonly maxResultBytes?: number;
   /** How long a call waits for a server that is reconnecting, ms. Default 5 s. */
@@ -52,12 +54,20 @@ async function brokerCall(
   const log = options.log.as({ runId: call.runId, agentPath: call.agentPath });
   const started = options.clock.now();
   const args = canonicalJson(call.arguments);
-  const trace = traceIdOf(call.traceparent);
-  const about = { server, tool, ...(trace === null ? {} : { trace_id: trace }) };
+  // A span of its own for each call, so that what the server does can be told from its other work.
+  const traceparent = childTraceparent(call.traceparent);
+  const trace = parseTraceparent(traceparent);
+  const parent = spanIdOf(call.traceparent);
+  const about = {
+    server,
+    tool,
+    ...(trace === null ? {} : { trace_id: trace.traceId, span_id: trace.spanId }),
+    ...(parent === null ? {} : { parent_span_id: parent }),
+  };
   log.debug('tool.call', { ...about, arguments: contentField(args, options.logContent) });
   let outcome: ToolOutcome;
   try {
-    outcome = await attempt(options, keys, call, args);
+    outcome = await attempt(options, keys, call, args, traceparent);
   } catch (error) {
     // A promise of CallTool: a failure is an outcome.
     outcome = refused(`The call failed: ${errorMessage(error)}`);
@@ -66,6 +76,7 @@ async function brokerCall(
   const ok = String(!outcome.is_error);
   options.metrics.add('agent_tool_calls_total', { server, tool, ok });
   options.metrics.observe('agent_tool_call_duration_ms', duration, { server, tool });
+  options.traced?.(call, traceparent, duration, outcome.is_error);
   log.info('tool.result', {
     ...about,
     ok: !outcome.is_error,
@@ -80,6 +91,7 @@ async function attempt(
   keys: IdempotencyKeys,
   call: BrokeredCall,
   canonicalArguments: string,
+  traceparent: string,
 ): Promise<ToolOutcome> {
   const { server, tool } = call.descriptor;
   const peer = options.peers.get(server, call.runId);
@@ -103,7 +115,7 @@ async function attempt(
         [META.RUN_ID]: call.runId,
         [META.INSTANCE]: options.instance,
         [META.IDEMPOTENCY_KEY]: issued.key,
-        [META.TRACEPARENT]: call.traceparent,
+        [META.TRACEPARENT]: traceparent,
       },
     });
     return bounded(result, options.maxResultBytes ?? 1024 * 1024);

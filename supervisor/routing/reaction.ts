@@ -18,6 +18,8 @@ export interface Reaction {
   readonly uri: string;
   /** Monotonic ms at which the update was heard. */
   readonly since: number;
+  /** The context of its claim and of its run. */
+  readonly traceparent: string;
   stage: 'claiming' | 'running' | 'settling';
   claimed: boolean;
   /** The ledger chose it: when it does not complete, the ledger will choose again. */
@@ -61,10 +63,24 @@ export function newReaction(
   key: string,
   since: number,
   stage: Reaction['stage'],
+  traceparent: string,
   pulled = false,
 ): Reaction {
   const { server, uri } = splitDeliveryKey(key);
-  return { id, lane, key, server, uri, since, stage, claimed: false, pulled, outcome: null, lease: null };
+  return {
+    id,
+    lane,
+    key,
+    server,
+    uri,
+    since,
+    stage,
+    traceparent,
+    claimed: false,
+    pulled,
+    outcome: null,
+    lease: null,
+  };
 }
 
 /** The first word tells the ledger whether an attempt was spent: a drain spends none. */

@@ -93,7 +93,7 @@ export class Reactions {
     }
     const now = deps.clock.now();
     lane.queue.take(key, now);
-    this.reactions.set(claimKey, newReaction(claimKey, lane, key, now, 'claiming', true));
+    this.reactions.set(claimKey, newReaction(claimKey, lane, key, now, 'claiming', target.traceparent, true));
     deps.keeper.adopt(claimKey, target, item.grant);
   }
 
@@ -157,8 +157,8 @@ export class Reactions {
     const traceparent = deps.traceparent();
     if (claim === null) {
       const id = deps.newRunId();
-      this.reactions.set(id, newReaction(id, lane, key, since, 'running'));
-      this.launch(id, traceparent);
+      this.reactions.set(id, newReaction(id, lane, key, since, 'running', traceparent));
+      this.launch(id);
       return;
     }
     const { runId, target } = claimTarget(claim, { server, uri, route: name, info }, traceparent);
@@ -167,7 +167,7 @@ export class Reactions {
       this.putBack(lane, key);
       return;
     }
-    this.reactions.set(runId, newReaction(runId, lane, key, since, 'claiming'));
+    this.reactions.set(runId, newReaction(runId, lane, key, since, 'claiming', traceparent));
     deps.keeper.offer(runId, target);
   }
 
@@ -182,7 +182,7 @@ export class Reactions {
       this.deps.keeper.notCompleted(id, 'drain');
       return;
     }
-    this.launch(id, this.deps.traceparent());
+    this.launch(id);
   }
 
   /** The child has begun: the reaction's lag is from the notification to here. */
@@ -221,10 +221,10 @@ export class Reactions {
     else this.deps.keeper.notCompleted(reaction.id, releaseReason(outcome));
   }
 
-  private launch(id: string, traceparent: string): void {
+  private launch(id: string): void {
     const reaction = this.reactions.get(id);
     if (reaction === undefined) return;
-    const { lane, server, uri } = reaction;
+    const { lane, server, uri, traceparent } = reaction;
     this.deps.metrics.add('agent_reactions_total');
     this.deps.children.launch(this.deps.spec(lane, { runId: id, server, uri, traceparent }));
   }

@@ -19,6 +19,8 @@ export interface LogIdentity {
   readonly pid: number;
   /** W3C trace id the lines belong to, when there is one. */
   readonly traceId?: string;
+  /** Span the lines belong to, when it is known. */
+  readonly spanId?: string;
 }
 
 /** Writes telemetry lines. Never blocks and never throws: losing a line changes nothing (invariant 10). */

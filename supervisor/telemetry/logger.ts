@@ -87,6 +87,7 @@ export function createLog(options: LogOptions): LogSink {
       comp: identity.comp,
       pid: identity.pid,
       ...(identity.traceId === undefined ? {} : { trace_id: identity.traceId }),
+      ...(identity.spanId === undefined ? {} : { span_id: identity.spanId }),
       ...boundedFields(fields),
     };
     current = { level, ts: new Date().toISOString(), body };

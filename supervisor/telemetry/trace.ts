@@ -51,6 +51,11 @@ export function traceIdOf(traceparent: string): string | null {
   return parseTraceparent(traceparent)?.traceId ?? null;
 }
 
+/** The span id for log lines; null where the value is invalid. */
+export function spanIdOf(traceparent: string): string | null {
+  return parseTraceparent(traceparent)?.spanId ?? null;
+}
+
 /** Random and never all 0. */
 function hexId(bytes: number): string {
   for (;;) {

@@ -57,6 +57,7 @@ const BASE: Config = {
     logFormat: 'json',
     logContent: false,
     aggregateLogs: false,
+    otelEndpoint: null,
     onlyPaths: [],
   },
   cgroup: null,
