@@ -29,7 +29,11 @@ const programs = [
   },
 ];
 // Large, and needed by few processes: files of their own, loaded when they are first imported.
-const libraries = ['undici', 'yaml'].map((name) => ({ name, entry: name, warm: [[]] }));
+const libraries = [
+  ...['undici', 'yaml'].map((name) => ({ name, entry: name, imported: name, warm: [[]] })),
+  // OpenTelemetry, behind the one module that uses it.
+  { name: 'otlp', entry: 'supervisor/telemetry/otlp.ts', imported: '../telemetry/otlp.ts', warm: [[]] },
+];
 const threads = [{ name: 'heartbeat-thread', entry: 'supervisor/surface/heartbeat-thread.ts' }];
 
 /**
@@ -107,9 +111,11 @@ function separateLibraries(bundleName) {
   return {
     name: 'separate-libraries',
     setup(target) {
-      target.onResolve({ filter: new RegExp(`^(${libraries.map((it) => it.name).join('|')})$`) }, (args) =>
-        args.path === bundleName ? undefined : { path: `./${args.path}.js`, external: true },
-      );
+      target.onResolve({ filter: /./ }, ({ path, kind }) => {
+        const library = libraries.find(({ imported }) => imported === path);
+        if (library === undefined || library.name === bundleName || kind === 'entry-point') return undefined;
+        return { path: `./${library.name}.js`, external: true };
+      });
     },
   };
 }
