@@ -34,6 +34,9 @@ const libraries = [
   // OpenTelemetry, behind the one module that uses it.
   { name: 'otlp', entry: 'supervisor/telemetry/otlp.ts', imported: '../telemetry/otlp.ts', warm: [[]] },
 ];
+// Its libraries wait at their top level, which CommonJS cannot: an ES module, with a door to it that can be required.
+const SCREEN = 'top-screen';
+const SCREEN_ENTRY = 'supervisor/console/top/ink-screen.ts';
 const threads = [{ name: 'heartbeat-thread', entry: 'supervisor/surface/heartbeat-thread.ts' }];
 
 /**
@@ -47,6 +50,15 @@ const namespaceZod = {
       contents: (await readFile(path, 'utf8')).replace("import { z } from 'zod'", "import * as z from 'zod'"),
       loader: 'ts',
     }));
+  },
+};
+
+/** A debugger of react that ink would load where DEV is set; it is not installed. */
+const withoutDevtools = {
+  name: 'without-devtools',
+  setup(target) {
+    target.onResolve({ filter: /^react-devtools-core$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    target.onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'export default {};' }));
   },
 };
 
@@ -64,6 +76,7 @@ for (const result of await Promise.allSettled(present.map(bundle))) {
   if (result.status === 'fulfilled') sources.set(result.value.name, result.value.source);
   else process.exitCode = 1;
 }
+await bundleScreen();
 for (const [name, source] of sources) replaceFile(`${name}.cjs`, source);
 const cached = [...libraries, ...programs].filter(({ name }) => sources.has(name));
 for (const { name } of cached) {
@@ -106,6 +119,32 @@ async function bundle({ name, entry }) {
   return { name, source: `${code}//build:${mark}\n` };
 }
 
+/** The live screen of `agentd top`, loaded by that verb alone. */
+async function bundleScreen() {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: [SCREEN_ENTRY],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: 'none',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    // Some of what is bundled is CommonJS and requires built-in modules.
+    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
+    plugins: [namespaceZod, withoutDevtools],
+    logLevel: 'warning',
+  });
+  replaceFile(`${SCREEN}.mjs`, outputFiles[0]?.text ?? '');
+  replaceFile(
+    `${SCREEN}.js`,
+    `exports.openScreen=async(options)=>(await import('./${SCREEN}.mjs')).openScreen(options);\n`,
+  );
+}
+
 /** Leaves the libraries out of every bundle but their own. */
 function separateLibraries(bundleName) {
   return {
@@ -116,6 +155,9 @@ function separateLibraries(bundleName) {
         if (library === undefined || library.name === bundleName || kind === 'entry-point') return undefined;
         return { path: `./${library.name}.js`, external: true };
       });
+      target.onResolve({ filter: /\/ink-screen\.ts$/ }, (args) =>
+        args.kind === 'dynamic-import' ? { path: `./${SCREEN}.js`, external: true } : undefined,
+      );
     },
   };
 }

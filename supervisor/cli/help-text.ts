@@ -12,6 +12,7 @@ export const VERBS = {
   events: 'Show the events of running instances.',
   completion: 'Print a completion script for bash, zsh or fish.',
   doctor: 'Check this machine and a configuration on it, with a remedy for each finding.',
+  top: 'Show live what instances do.',
   tree: 'Show running instances as trees of agents, sessions, routes and servers.',
   ps: 'List the agents that run.',
   inspect: 'Show one agent in full.',

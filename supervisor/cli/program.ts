@@ -79,6 +79,8 @@ async function loadVerb(verb: Exclude<Verb, 'supervise' | 'run'>): Promise<VerbC
       ]);
       return (run) => doctorCommand(run, describeFlag);
     }
+    case 'top':
+      return (await import('./top.ts')).topCommand;
     case 'tree':
       return (await import('./tree.ts')).treeCommand;
     case 'ps':

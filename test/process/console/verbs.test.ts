@@ -61,6 +61,14 @@ describe('the verbs that show and operate a running supervisor', () => {
     const inspected = await runVerb(['inspect', '0', ...access]);
     expect(inspected.stdout).toMatch(/status +running/);
     expect(inspected.stdout).toMatch(/subagent\.spawn/);
+    const top = await runVerb(['top', ...access]);
+    expect(top.code).toBe(0);
+    expect(top.stdout).toMatch(/gates +reactions 0 ·/);
+    expect(top.stdout).toMatch(/└─ 0 {2}running/);
+    expect(await runVerb(['top', '--once', ...access, '--url', 'http://127.0.0.1:1'])).toMatchObject({
+      code: 1,
+    });
+    expect(await runVerb(['top', '--interval', '1ms', ...access])).toMatchObject({ code: 2 });
     const unknown = await runVerb(['inspect', '0.77', ...access]);
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toContain('knows no agent 0.77');
