@@ -22,6 +22,8 @@ function start(args: readonly string[], env: Readonly<Record<string, string>>) {
     stdin: 'ignore',
     buffer: false,
     reject: false,
+    // A drain takes the time its configuration gives it, and its exit code is of interest.
+    forceKillAfterDelay: false,
   });
 }
 
