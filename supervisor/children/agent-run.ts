@@ -44,6 +44,8 @@ export class AgentRun {
   noProgressMs: number | null = null;
   /** Resident memory its child may use, bytes; null: unbounded. */
   memoryMaxBytes: number | null = null;
+  /** The model asked for; null: the endpoint's own choice, or no child yet. */
+  model: string | null = null;
   /** For each endpoint the child was given: its place in the configuration. */
   endpoints: readonly number[] = [];
   /** Wakes of a session that has no child yet. */

@@ -255,6 +255,7 @@ export class ChildSupervisor implements Children {
     }
     const { limits, telemetry } = this.settings;
     run.endpoints = model.configured;
+    run.model = model.block.model ?? null;
     run.noProgressMs = this.options.timings?.noProgressMs ?? limits.noProgressMs;
     run.memoryMaxBytes = limits.childMemoryMaxBytes;
     entry.child = child;

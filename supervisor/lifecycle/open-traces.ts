@@ -47,8 +47,7 @@ export async function openTraces(
   }
   const { url } = target;
   const { instance, podUid, namespace, node } = config.identity;
-  const failed = (reason: string): void =>
-    log.warn('config.warn', { msg: `traces are not taken: ${reason}; they are dropped meanwhile` });
+  const failed = (reason: string): void => log.warn('config.warn', { msg: `traces are lost: ${reason}` });
   try {
     const { openOtlp } = await import('../telemetry/otlp.ts');
     const sink = openOtlp({

@@ -94,7 +94,10 @@ export function openOtlp({ url, resource, failed }: OtlpOptions): SpanSink {
     flush: async (budgetMs) => {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, budgetMs);
+        timer = setTimeout(() => {
+          failed('the last ones were not taken in time');
+          resolve();
+        }, budgetMs);
       });
       await Promise.race([provider.forceFlush().catch(() => undefined), late]);
       clearTimeout(timer);

@@ -67,15 +67,17 @@ export class Traces {
 
   modelCall(run: AgentRun, call: ReportedModelCall): void {
     const own = childTraceparent(run.spec.traceparent);
+    const model = run.model ?? call.model;
     this.end(call.durMs, {
-      name: `chat ${call.model}`,
+      name: `chat ${model}`,
       kind: 'client',
       // The child has told the endpoint this very span.
       traceparent: call.spanId === undefined ? own : withSpan(own, call.spanId),
       parent: run.spec.traceparent,
       attributes: {
         'gen_ai.operation.name': 'chat',
-        'gen_ai.request.model': call.model,
+        'gen_ai.request.model': model,
+        ...(call.ok ? { 'gen_ai.response.model': call.model } : {}),
         'gen_ai.agent.id': run.agentId,
         'gen_ai.usage.input_tokens': call.tokensIn,
         'gen_ai.usage.output_tokens': call.tokensOut,
