@@ -42,13 +42,17 @@ export class Reactor<Event> {
     this.beat();
     let budget = BATCH;
     try {
-      while (budget-- > 0) {
-        const event = this.queue[this.head];
-        if (event === undefined) break;
-        this.head++;
-        this.handle(event);
-      }
-      this.afterBatch();
+      // What a batch's end posts (a launch, a timer that was due) is handled in the same wake.
+      do {
+        while (budget > 0) {
+          const event = this.queue[this.head];
+          if (event === undefined) break;
+          this.head++;
+          budget--;
+          this.handle(event);
+        }
+        this.afterBatch();
+      } while (budget > 0 && this.head < this.queue.length);
     } finally {
       this.handling = false;
       if (this.head === this.queue.length) {
