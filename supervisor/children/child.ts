@@ -15,7 +15,7 @@ import { ChildRun } from './child-run.ts';
 import { Detectors } from './detectors.ts';
 import { type ProgressParams, type TurnParams, takeFrame } from './frame-intake.ts';
 import { classify, type Health } from './liveness.ts';
-import { AGGREGATED_TEXT, LogRelay, SAMPLED_TEXT } from './log-relay.ts';
+import { LogRelay, relayRates } from './log-relay.ts';
 import type { StopCause } from './run.ts';
 import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
 
@@ -63,8 +63,7 @@ export class Child {
       cgroupKill: () => options.cgroup?.kill(),
     });
     if (this.process.pid !== null) options.cgroup?.add(this.process.pid);
-    const rates = options.aggregateLogs ? AGGREGATED_TEXT : SAMPLED_TEXT;
-    this.relay = new LogRelay(options.log, this.process.pid ?? process.pid, clock, rates);
+    this.relay = new LogRelay(options.log, this.process.pid ?? process.pid, clock, relayRates(options));
     const sink = this.frameSink();
     this.channel = new Channel(
       this.process,

@@ -20,6 +20,10 @@ const TEXT_CHARACTERS = 4_096;
 /** Lines of stderr kept for the report of a child that ends badly. */
 const TAIL_LINES = 20;
 
+export function relayRates({ aggregateLogs }: { readonly aggregateLogs: boolean }): RelayRates {
+  return aggregateLogs ? AGGREGATED_TEXT : SAMPLED_TEXT;
+}
+
 const KNOWN: ReadonlySet<string> = new Set(EVENT_NAMES);
 
 /** Carries what a child says into the log under the child's identity, at a bounded rate. */
