@@ -1,26 +1,18 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { ulid } from 'ulid';
-import { ChildSupervisor } from './children/child-supervisor.ts';
-import { ruleOfTwo } from './children/rule-of-two.ts';
+import type { ChildSupervisor } from './children/child-supervisor.ts';
 import type { RunOutcome } from './children/run.ts';
 import type { Host } from './cli/host.ts';
 import type { ConfigInForce } from './config/in-force.ts';
 import type { LoadedConfig } from './config/load.ts';
-import { LeaseKeeper } from './gates/lease-keeper.ts';
 import { Intelligence } from './intelligence/intelligence.ts';
-import { applyReload, childSettings, warmTarget } from './lifecycle/apply-reload.ts';
+import { applyReload } from './lifecycle/apply-reload.ts';
 import { Drain } from './lifecycle/drain.ts';
 import { drainActions } from './lifecycle/drain-actions.ts';
-import { Governed } from './lifecycle/governed.ts';
 import { processInstance } from './lifecycle/instance.ts';
 import type { Management } from './lifecycle/manage.ts';
 import { connections } from './lifecycle/open-connections.ts';
 import { openTraces } from './lifecycle/open-traces.ts';
 import { Reload } from './lifecycle/reload.ts';
-import { RootRuns } from './lifecycle/root-runs.ts';
-import { RunFactory } from './lifecycle/run-factory.ts';
-import { standbyMember, withStandbyRoute } from './lifecycle/standby-member.ts';
 import { type StartedTriggers, startTriggers } from './lifecycle/start-triggers.ts';
 import type { Service } from './lifecycle/systemd-service.ts';
 import { TokenBudget } from './lifecycle/token-budget.ts';
@@ -29,17 +21,13 @@ import type { SupervisorEvent } from './reactor/event.ts';
 import { Reactor } from './reactor/reactor.ts';
 import { Supervisor } from './reactor/supervisor.ts';
 import { Timers } from './reactor/timers.ts';
-import { Intake } from './routing/intake.ts';
-import { Reactions } from './routing/reactions.ts';
-import { SessionClaims } from './routing/session-claims.ts';
-import { Sessions } from './routing/sessions.ts';
-import { type Looked, ShardLookup } from './routing/shard-lookup.ts';
 import { type Health, startHealth } from './surface/health.ts';
 import { publishCgroupMemory } from './telemetry/cgroup-memory.ts';
 import type { EventRing } from './telemetry/event-ring.ts';
 import type { LogSink } from './telemetry/logger.ts';
 import type { Metrics } from './telemetry/metrics.ts';
-import { childTraceparent, newTraceparent, parseTraceparent } from './telemetry/trace.ts';
+import { newTraceparent } from './telemetry/trace.ts';
+import { buildWork } from './work.ts';
 
 /** Everything one supervisor is made of, wired up. */
 export interface Parts {
@@ -76,13 +64,6 @@ export interface PartsInput {
   readonly traceparent: string;
   /** A finished root run, for its result and report. */
   readonly finished: (outcome: RunOutcome, startedAt: number) => void;
-}
-
-/** The child program beside this bundle, or the built one when the sources run as they are. */
-function childCommand(): readonly [string, ...string[]] {
-  const beside = fileURLToPath(new URL('./child.js', import.meta.url));
-  const built = fileURLToPath(new URL('../dist/child.js', import.meta.url));
-  return [process.execPath, existsSync(beside) ? beside : built];
 }
 
 /**
@@ -124,98 +105,27 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
   const traces = await openTraces(config, host.env, clock, log);
   const links = await connections({ config, clock, log, metrics, instance, emit: post, traces });
 
-  const found = (looked: Looked): void => post({ type: 'shard.looked', ...looked });
-  const looks = new ShardLookup({ clock, timers, describe: links.describe, found, log, metrics, random });
-  const intake = new Intake(withStandbyRoute(config), log, metrics, () => supervisor.watched, looks);
-  const tagsOf = (server: string): readonly string[] =>
-    current().mcpServers.find(({ name }) => name === server)?.tags ?? [];
-  const children = new ChildSupervisor({
-    clock,
-    log,
-    metrics,
-    command: childCommand(),
-    env: host.env,
-    ...childSettings(config),
-    callTool: links.callTool,
-    model: () => intelligence.choose(),
-    modelCall: (call, run) => {
-      intelligence.record(call);
-      traces?.modelCall(run, call);
-    },
-    settled: (run, outcome) => traces?.run(run, outcome),
-    emit: post,
-    random,
-    cgroup: config.cgroup,
-    forbidden: (tools) => (config.allowTrifecta ? null : ruleOfTwo(tools, tagsOf)),
-    subagentChanged: (handle) => management?.subagentChanged(handle),
-  });
-  children.setWarmTarget(warmTarget(config, intake));
-
-  const keeper = new LeaseKeeper({ clock, timers, calls: links.calls, log, metrics, post, random });
-  const factory = new RunFactory(current, links.tools);
-
-  const reactions = new Reactions(intake, {
+  const work = buildWork({
+    config,
+    current,
     clock,
     timers,
-    children,
-    keeper,
+    random,
     log,
     metrics,
     post,
-    random,
-    newRunId: ulid,
-    traceparent: newTraceparent,
-    spec: (lane, run) => factory.reaction(lane.route.config, run),
-    describe: links.describe,
-    gate: () => supervisor.gate(),
-    maxTotal: () => current().limits.maxTotalSubagents,
-  });
-  const sessions = new Sessions(intake, {
-    clock,
-    children,
-    log,
-    metrics,
-    newRunId: ulid,
-    claims: new SessionClaims(keeper, newTraceparent),
-    revisit: (server, uri, at) =>
-      timers.set(`revisit:${server}:${uri}`, at, () => post({ type: 'revisit', server, uri })),
-    random,
-    newGovernor: () => new Governed(random),
-    spec: (lane, _session, runId) => factory.session(lane.route.config, runId, newTraceparent()),
-    mayStart: () => supervisor.mayStart(),
-  });
-  // A root run continues the trace we were started in; each reaction begins one of its own.
-  const wasGiven = config.traceparent !== null && parseTraceparent(config.traceparent) !== null;
-  const rootRuns = new RootRuns({
-    config: { ...config, runId: input.runId },
-    clock,
-    timers,
-    children,
-    log,
-    metrics,
-    governor: new Governed(random),
-    newRunId: ulid,
-    spec: (runId) => ({
-      ...factory.root(runId, childTraceparent(input.traceparent)),
-      ...(wasGiven ? { parentTraceparent: input.traceparent } : {}),
-    }),
-    mayStart: () => supervisor.mayStart(),
-    budgetRemaining: () => budget.remaining,
-    due: () => post({ type: 'root.due' }),
-    finish: (exitCode) => supervisor.finish(exitCode, 'finished'),
+    links,
+    intelligence,
+    traces,
+    budget,
+    env: host.env,
+    runId: input.runId,
+    traceparent: input.traceparent,
+    supervisor: () => supervisor,
+    subagentChanged: (handle) => management?.subagentChanged(handle),
     finished: input.finished,
   });
-
-  const standby = standbyMember({
-    config,
-    clock,
-    log,
-    links,
-    intake,
-    reactions,
-    supervisor: () => supervisor,
-    post,
-  });
+  const { children, keeper, intake, reactions, sessions } = work;
 
   let triggers: StartedTriggers | null = null;
   const drain = new Drain({
@@ -257,13 +167,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
     timers,
     log,
     metrics,
-    children,
-    intake,
-    reactions,
-    sessions,
-    rootRuns,
-    standby,
-    keeper,
+    ...work,
     drain,
     budget,
     post,
@@ -295,13 +199,9 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       runId: input.runId,
       startedAt: clock.wall(),
       supervisor,
-      children,
-      intake,
-      reactions,
-      sessions,
+      ...work,
       intelligence,
       links,
-      factory,
       metrics,
       render,
       ring: input.ring,
