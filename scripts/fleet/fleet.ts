@@ -1,4 +1,10 @@
+import { EXIT } from '../../protocol/exit-codes.ts';
 import { AgentdProcess, type Exit, type Line } from './agentd-process.ts';
+
+/** Longest a process may take to be ready, ms: the machine may be busy. */
+const READY_MS = 120_000;
+/** How often a supervisor is started that found a server too busy to answer in time. */
+const STARTS = 5;
 
 export interface FleetOptions {
   /** The folder whose files are the work. */
@@ -66,8 +72,24 @@ export class Fleet {
     await Promise.all(Array.from({ length: count }, (_, index) => this.startSupervisor(index)));
   }
 
-  /** Starts supervisor `index` (again) and returns when it is ready. */
+  /**
+   * Starts supervisor `index` (again) and returns when it is ready. As a service manager would, it
+   * starts one again that a busy server kept waiting for too long (exit 6).
+   */
   async startSupervisor(index: number): Promise<AgentdProcess> {
+    for (let starts = 1; ; starts++) {
+      const process = this.launch(index);
+      try {
+        await this.ready(index, process);
+        return process;
+      } catch (error) {
+        const unreached = !process.running && (await process.exited).code === EXIT.MCP;
+        if (!unreached || starts === STARTS) throw error;
+      }
+    }
+  }
+
+  private launch(index: number): AgentdProcess {
     const flags = this.options.supervisors[index] ?? [];
     const process = new AgentdProcess(
       `supervisor ${index}`,
@@ -78,10 +100,13 @@ export class Fleet {
     process.onLine((line) => {
       for (const listener of this.listeners) listener(index, line);
     });
-    const ready = await process.line('proc.ready', (line) => line.event === 'proc.ready');
+    return process;
+  }
+
+  private async ready(index: number, process: AgentdProcess): Promise<void> {
+    const ready = await process.line('proc.ready', (line) => line.event === 'proc.ready', READY_MS);
     this.metricsUrls[index] = typeof ready.metrics_url === 'string' ? ready.metrics_url : undefined;
     this.managementUrls[index] = typeof ready.management_url === 'string' ? ready.management_url : undefined;
-    return process;
   }
 
   /** Rejects when a process of the fleet ends by itself; never resolves. */
@@ -131,7 +156,7 @@ function startInbox(options: FleetOptions, listen: string): AgentdProcess {
 }
 
 async function readyUrl(process: AgentdProcess): Promise<string> {
-  const line = await process.line('proc.ready', ({ event }) => event === 'proc.ready');
+  const line = await process.line('proc.ready', ({ event }) => event === 'proc.ready', READY_MS);
   if (typeof line.url !== 'string') throw new Error(`${process.name}: its proc.ready line has no url`);
   return line.url;
 }

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { EXIT } from '../../protocol/exit-codes.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { InboxClient, tally } from '../fleet/inbox-client.ts';
 import { WorkStats } from '../fleet/work-stats.ts';
@@ -101,7 +100,7 @@ class Soak {
     const { fleet, options } = this;
     const started = performance.now();
     // One after the other: a hundred thousand subscriptions at once say nothing about claims.
-    for (let index = 0; index < options.supervisors; index++) await this.start(index);
+    for (let index = 0; index < options.supervisors; index++) await fleet.startSupervisor(index);
     const inbox = await InboxClient.connect(fleet.inboxUrl);
     try {
       const end = started + options.budgetMs;
@@ -145,26 +144,12 @@ class Soak {
     }
   }
 
-  /** As a service manager would: a start that found a server too busy to answer (exit 6) is repeated. */
-  private async start(index: number): Promise<void> {
-    for (;;) {
-      try {
-        await this.fleet.startSupervisor(index);
-        return;
-      } catch (error) {
-        const started = this.fleet.supervisors[index];
-        if (started === undefined || started.running || (await started.exited).code !== EXIT.MCP) throw error;
-        this.blows.unreached = (this.blows.unreached ?? 0) + 1;
-      }
-    }
-  }
-
   private async kill(index: number): Promise<void> {
     this.blows.killed = (this.blows.killed ?? 0) + 1;
     const victim = this.fleet.supervisors[index];
     victim?.kill('SIGKILL');
     await victim?.exited;
-    await this.start(index);
+    await this.fleet.startSupervisor(index);
   }
 
   private async freeze(index: number, ms: number, done: Promise<void>): Promise<void> {

@@ -84,8 +84,11 @@ export function newReaction(
 }
 
 /** The first word tells the ledger whether an attempt was spent: a drain spends none. */
-export function releaseReason(outcome: RunOutcome): string {
-  if (outcome.cause === 'drain' || outcome.cause === 'forced') return 'drain';
+export function releaseReason(outcome: RunOutcome, draining: boolean): string {
+  const { cause, status } = outcome;
+  // A run that was told to wind down stops by itself at the end of its turn: nobody stopped it, and it did not fail.
+  const woundDown = draining && cause === null && status === 'cancelled';
+  if (woundDown || cause === 'drain' || cause === 'forced') return 'drain';
   const detail = outcome.error === null ? '' : `: ${outcome.error.message.slice(0, 500)}`;
-  return `${outcome.status}${detail}`;
+  return `${status}${detail}`;
 }

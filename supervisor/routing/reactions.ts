@@ -218,7 +218,7 @@ export class Reactions {
     reaction.stage = 'settling';
     if (!reaction.claimed || reaction.lease !== null) this.dispose(reaction);
     else if (outcome.status === 'completed') this.deps.keeper.completed(reaction.id, outcome.result);
-    else this.deps.keeper.notCompleted(reaction.id, releaseReason(outcome));
+    else this.deps.keeper.notCompleted(reaction.id, releaseReason(outcome, this.deps.gate().draining));
   }
 
   private launch(id: string): void {

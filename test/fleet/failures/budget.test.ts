@@ -23,6 +23,8 @@ describe('a fleet whose every replica has spent its token budget', () => {
       (await running.metric(index, 'agent_budget_tokens_remaining')) <= 0 &&
       (await running.metric(index, 'agent_inflight_reactions')) === 0;
     await eventually('both budgets to be spent', async () => (await spent(0)) && (await spent(1)), 120_000);
+    // What was being claimed when the budget ended is run or given back.
+    await eventually('no lease to be held', async () => (await running.ask('work.stats', {})).claimed === 0);
     // The budget and what was already running when it ended; everything else waits.
     const acked = running.lines('claim.acked').length;
     expect(acked).toBeGreaterThanOrEqual(4);

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../helpers/eventually.ts';
 import { supervisedBy } from '../../helpers/leftovers.ts';
-import { FailingFleet } from './failing-fleet.ts';
+import { FailingFleet, SHORT_TTL_MS } from './failing-fleet.ts';
 
 let fleet: FailingFleet;
 
 beforeAll(async () => {
-  fleet = await FailingFleet.start({ supervisors: [[], [], []] });
+  fleet = await FailingFleet.start({ supervisors: [[], [], []], ttlMs: SHORT_TTL_MS });
 }, 120_000);
 
 afterAll(() => fleet.close());

@@ -2,7 +2,7 @@ import { Agent, get } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../helpers/eventually.ts';
 import { supervisedBy } from '../../helpers/leftovers.ts';
-import { FailingFleet } from './failing-fleet.ts';
+import { FailingFleet, SHORT_TTL_MS } from './failing-fleet.ts';
 
 let fleet: FailingFleet | null = null;
 
@@ -25,7 +25,7 @@ async function idleClient(url: string): Promise<Agent> {
 
 describe('a drain', () => {
   it('that is cut off by SIGKILL leaves its item to be done elsewhere once the lease has run out (H28)', async () => {
-    fleet = await FailingFleet.start({ supervisors: [[], []] });
+    fleet = await FailingFleet.start({ supervisors: [[], []], ttlMs: SHORT_TTL_MS });
     const [item = ''] = await fleet.drop('before-1');
     const { supervisor } = await fleet.said('trigger.fired', item);
     const { pid } = fleet.supervisor(supervisor);
@@ -39,9 +39,8 @@ describe('a drain', () => {
   }, 180_000);
 
   it('gives back what it cannot finish, and another replica takes it at once', async () => {
-    // With this lease time, only a release can be why another has it before the test gives up.
-    const common = ['--claim-ttl', '600s', '--drain-timeout', '4s'];
-    fleet = await FailingFleet.start({ supervisors: [[], []], common });
+    const common = ['--drain-timeout', '4s'];
+    fleet = await FailingFleet.start({ supervisors: [[], []], common, ttlMs: 600_000 });
     const [item = ''] = await fleet.drop('hang-1');
     const { supervisor } = await fleet.said('trigger.fired', item);
     expect(await fleet.drain(supervisor)).toEqual({ code: 0, signal: null });
@@ -50,10 +49,23 @@ describe('a drain', () => {
     expect(await fleet.record(item)).toMatchObject({ state: 'ready', attempt: 0 });
   }, 180_000);
 
+  it('lets a run finish its turn, and neither that nor the next drain costs the item an attempt (H12)', async () => {
+    fleet = await FailingFleet.start({ supervisors: [[]] });
+    const [item = ''] = await fleet.drop('turns-1');
+    for (let drains = 1; drains <= 3; drains++) {
+      await eventually('another start', () => fleet?.lines('trigger.fired', item).length === drains);
+      expect(await fleet.drain(0)).toEqual({ code: 0, signal: null });
+      const releases = fleet.lines('claim.released', item).map(({ line }) => line.reason);
+      expect(releases).toEqual(Array(drains).fill('drain'));
+      expect(await fleet.record(item)).toMatchObject({ state: 'ready', attempt: 0 });
+      await fleet.revive();
+    }
+  }, 240_000);
+
   it('whose releases fail ends within its budget, naming each item it could not give back (H14)', async () => {
     fleet = await FailingFleet.start({
       supervisors: [[]],
-      common: ['--claim-ttl', '60s', '--drain-timeout', '6s'],
+      common: ['--drain-timeout', '6s'],
     });
     const items = await fleet.drop('hang-1', 'hang-2');
     for (const item of items) await fleet.said('trigger.fired', item);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../helpers/eventually.ts';
-import { FailingFleet } from './failing-fleet.ts';
+import { FailingFleet, SHORT_TTL_MS } from './failing-fleet.ts';
 
 let fleet: FailingFleet | null = null;
 
@@ -11,7 +11,7 @@ afterEach(async () => {
 
 describe('a lease that runs out under a slow run', () => {
   it('because its holder stood still: another does the item, the holder stops and its result is refused (H08)', async () => {
-    fleet = await FailingFleet.start({ supervisors: [[], []] });
+    fleet = await FailingFleet.start({ supervisors: [[], []], ttlMs: SHORT_TTL_MS });
     const [item = ''] = await fleet.drop('before-1');
     const { supervisor } = await fleet.said('trigger.fired', item);
     const holder = fleet.supervisor(supervisor);
@@ -32,7 +32,7 @@ describe('a lease that runs out under a slow run', () => {
   }, 180_000);
 
   it('because the coordination server stood still: the run stops before the lease is over, and is begun anew afterwards', async () => {
-    fleet = await FailingFleet.start({ supervisors: [[], []], common: ['--claim-ttl', '6s'] });
+    fleet = await FailingFleet.start({ supervisors: [[], []], ttlMs: SHORT_TTL_MS });
     const { coordinator } = fleet.test.fleet;
     const [item = ''] = await fleet.drop('hang-1');
     const { supervisor, line: granted } = await fleet.said('claim.granted', item);
@@ -47,7 +47,7 @@ describe('a lease that runs out under a slow run', () => {
     const renewed = fleet.lines('claim.renewed', item).at(-1)?.line ?? granted;
     // Stopped within the margin that is kept back for it, so that nobody else can be running yet.
     const lifeMs = Date.parse(String(exit.ts)) - Date.parse(String(renewed.ts));
-    expect(lifeMs).toBeLessThanOrEqual(6_000);
+    expect(lifeMs).toBeLessThanOrEqual(SHORT_TTL_MS);
     expect(Date.parse(String(expired.ts))).toBeLessThanOrEqual(Date.parse(String(exit.ts)));
     coordinator.kill('SIGCONT');
     const again = await fleet.said(

@@ -12,8 +12,10 @@ import { TestFleet } from '../../helpers/test-fleet.ts';
 export const PLAYBOOK = fileURLToPath(new URL('playbook.yaml', import.meta.url));
 /** The route of the fleet's configuration, part of every claim key. */
 const ROUTE = 'documents';
+/** Where no lease has to end: a busy machine never loses one. */
+const LONG_TTL_MS = 60_000;
 /** Short, so that a dead holder's items move on soon; long enough for a busy machine to renew in. */
-const TTL_MS = 4_000;
+export const SHORT_TTL_MS = 6_000;
 
 export interface Told {
   readonly supervisor: number;
@@ -24,6 +26,8 @@ export interface FailingFleetOptions {
   /** Flags of each supervisor; an entry may be changed between a stop and a start. */
   readonly supervisors: readonly (readonly string[])[];
   readonly common?: readonly string[];
+  /** Default: one that no test outlasts. */
+  readonly ttlMs?: number;
 }
 
 /** A real fleet that remembers what every supervisor said, for tests that hurt it. */
@@ -46,7 +50,7 @@ export class FailingFleet {
         '--intelligence',
         `script:${PLAYBOOK}`,
         '--claim-ttl',
-        `${TTL_MS}ms`,
+        `${options.ttlMs ?? LONG_TTL_MS}ms`,
         '--log-level',
         'debug',
         ...(options.common ?? []),

@@ -48,8 +48,8 @@ describe('a coordination server', () => {
   }, 120_000);
 
   it('that is killed in the middle of a run and comes back finds the lease, the run and its result', async () => {
-    // A lease that outlasts the outage: renewals fail, and nothing is stopped for that (H09).
-    fleet = await FailingFleet.start({ supervisors: [[], []], common: ['--claim-ttl', '30s'] });
+    // The lease outlasts the outage: renewals fail, and nothing is stopped for that (H09).
+    fleet = await FailingFleet.start({ supervisors: [[], []] });
     const [item = ''] = await fleet.drop('before-1');
     const { supervisor } = await fleet.said('trigger.fired', item);
     await fleet.test.fleet.restartServer('coordinator');
@@ -66,7 +66,7 @@ describe('a coordination server', () => {
 
 describe('a source of events', () => {
   it('that is killed in the middle of a run and comes back loses neither the run nor what changed meanwhile', async () => {
-    fleet = await FailingFleet.start({ supervisors: [[], []], common: ['--claim-ttl', '30s'] });
+    fleet = await FailingFleet.start({ supervisors: [[], []] });
     const [item = ''] = await fleet.drop('before-1');
     await fleet.said('trigger.fired', item);
     const { inbox } = fleet.test.fleet;

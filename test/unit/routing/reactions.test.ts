@@ -229,13 +229,20 @@ describe('reactions with a claim', () => {
     expect(b.settled).toEqual([[id, 'not_completed', 'drain']]);
   });
 
-  it('name a drain as the reason of a release, which consumes no attempt', () => {
+  it.each([
+    ['was stopped by a drain', 'drain', true, 'drain'],
+    ['was told to wind down and stopped by itself', null, true, 'drain'],
+    ['was cancelled by somebody', 'cancelled', true, 'cancelled'],
+    ['stopped by itself without any drain', null, false, 'cancelled'],
+  ] as const)('release what %s', (_name, cause, draining, reason) => {
     const b = bench([{ claim: CLAIM }]);
     b.hear('test:///1');
     const [id] = only(b.offered);
     b.reactions.onLeaseStart(id);
-    b.reactions.onRunSettled(runOutcome({ runId: id, status: 'cancelled', cause: 'drain' }));
-    expect(b.settled).toEqual([[id, 'not_completed', 'drain']]);
+    b.gate.draining = draining;
+    b.reactions.onRunSettled(runOutcome({ runId: id, status: 'cancelled', cause }));
+    // A drain as the reason consumes no attempt.
+    expect(b.settled).toEqual([[id, 'not_completed', reason]]);
   });
 
   it('put an item back when the ledger could not be asked', () => {
