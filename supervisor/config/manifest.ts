@@ -2,6 +2,7 @@ import type { CapabilitiesManifest } from '../../protocol/manifest.ts';
 import { VERSIONS } from '../../protocol/versions.ts';
 import type { Config } from './config.ts';
 import { implementedFeatures, isImplemented } from './implemented.ts';
+import { shardLabel } from './shard.ts';
 
 /** What only a running supervisor knows; before it runs, everything is off or unknown. */
 export interface LiveFacts {
@@ -73,7 +74,7 @@ export function buildManifest(config: Config, facts: LiveFacts): CapabilitiesMan
       intelligence: managed,
       cluster: shard.count > 1 || config.routes.some(({ claim }) => claim !== null),
       standby: config.standby !== null,
-      shard: shard.count > 1 ? `${shard.index}/${shard.count}` : null,
+      shard: shardLabel(shard),
       ...(config.routes.some(({ claim }) => claim !== null) ? { claim: { styles: claimStyles() } } : {}),
     },
   };

@@ -36,6 +36,11 @@ export function resolveShard(
   return { index, count, timer };
 }
 
+/** `K/N` as it is told to others; null when unsharded. */
+export function shardLabel({ index, count }: Pick<ShardConfig, 'index' | 'count'>): string | null {
+  return count > 1 ? `${index}/${count}` : null;
+}
+
 /** The trailing number of a pod (`worker-3`) or unit (`agentd@3.service`) name. */
 function ordinal(text: string, context: ResolveContext): number | null {
   const variable = ['AGENT_POD_NAME', 'HOSTNAME'].find((name) => (context.env[name] ?? '') !== '');

@@ -1,4 +1,5 @@
 import { AGENT_VERSION } from '../../protocol/versions.ts';
+import { shardLabel } from '../config/shard.ts';
 import type { ClaimTarget, LeaseCalls } from '../gates/lease-keeper.ts';
 import { PeerSet } from '../mcp/peer-set.ts';
 import type { Peer, Peers } from '../mcp/peers.ts';
@@ -23,7 +24,6 @@ export function connected({
   emit,
   traces,
 }: ConnectionsInput): Connections {
-  const { shard } = config;
   const peers = new PeerSet({
     servers: config.mcpServers,
     clock,
@@ -43,7 +43,7 @@ export function connected({
     logContent: config.observability.logContent,
     ...(traces === null ? {} : { traced: traces.toolCall.bind(traces) }),
   });
-  const caller = { peers, instance, shard: shard.count > 1 ? `${shard.index}/${shard.count}` : null };
+  const caller = { peers, instance, shard: shardLabel(config.shard) };
   let configured = watchPlan(config);
   const byOperator = new WatchList();
   configured.each((server, match) => peers.watch(server, match));

@@ -13,6 +13,7 @@ import type { RunOutcome } from '../children/run.ts';
 import { effectiveConfig } from '../config/effective.ts';
 import type { ConfigInForce } from '../config/in-force.ts';
 import { buildManifest } from '../config/manifest.ts';
+import { shardLabel } from '../config/shard.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
 import { saturationOf } from '../reactor/figures.ts';
@@ -24,7 +25,7 @@ import type { ManagementPort } from '../surface/management-port.ts';
 import type { EventRing } from '../telemetry/event-ring.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { RecentReports } from '../telemetry/reports.ts';
-import type { Connections } from './connections.ts';
+import { type Connections, unknownServer } from './connections.ts';
 import type { RunFactory } from './run-factory.ts';
 import { describeOutcome, describeRun, describeSession } from './subagent-documents.ts';
 
@@ -70,8 +71,7 @@ export class Operations implements ManagementPort {
 
   capabilities(): ReturnType<ManagementPort['capabilities']> {
     const { settings, runId, intelligence, served } = this.deps;
-    const config = settings.current();
-    return buildManifest(config, {
+    return buildManifest(settings.current(), {
       runId,
       agentVersion: AGENT_VERSION,
       intelligenceHealthy: !intelligence.allDown,
@@ -88,7 +88,7 @@ export class Operations implements ManagementPort {
       instance: config.identity.instance,
       run_id: runId,
       mode: config.mode,
-      shard: this.shard,
+      shard: shardLabel(config.shard),
       ...supervisor.standing,
       ready: readiness.ready,
       reasons: [...readiness.reasons],
@@ -134,7 +134,7 @@ export class Operations implements ManagementPort {
     const takesWork = supervisor.mayStart();
     return {
       instance: config.identity.instance,
-      shard: this.shard,
+      shard: shardLabel(config.shard),
       standby: config.standby !== null,
       free_slots: takesWork ? Math.max(0, capacity - inflight - pendingClaims) : 0,
       active_subagents: children.active,
@@ -158,9 +158,8 @@ export class Operations implements ManagementPort {
   }
 
   effectiveConfig(): Readonly<Record<string, unknown>> {
-    const { settings } = this.deps;
-    const { generation, lastReload } = settings;
-    return { ...effectiveConfig(settings.current()), generation, last_reload: lastReload };
+    const { current, generation, lastReload } = this.deps.settings;
+    return { ...effectiveConfig(current()), generation, last_reload: lastReload };
   }
 
   run(runId: string): ReturnType<ManagementPort['run']> {
@@ -270,18 +269,9 @@ export class Operations implements ManagementPort {
     });
   }
 
-  private get shard(): string | null {
-    const { index, count } = this.deps.settings.current().shard;
-    return count > 1 ? `${index}/${count}` : null;
-  }
-
   private onServer(server: string, act: () => void): Promise<void> {
     return this.inReactor(() => {
-      if (!this.deps.links.peers().some(({ name }) => name === server)) {
-        throw new AgentdError('CONFIG_INVALID', `there is no MCP server named ${server}`, {
-          remedy: 'Name a server of the configuration; agent://inventory lists them.',
-        });
-      }
+      if (!this.deps.links.peers().some(({ name }) => name === server)) throw unknownServer(server);
       act();
     });
   }
@@ -295,16 +285,14 @@ export class Operations implements ManagementPort {
   /** Commands change state where everything else does: on the reactor, between two events. */
   private inReactor<T>(act: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.deps.post({
-        type: 'operator',
-        act: () => {
-          try {
-            resolve(act());
-          } catch (error) {
-            reject(error);
-          }
-        },
-      });
+      const attempt = (): void => {
+        try {
+          resolve(act());
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.deps.post({ type: 'operator', act: attempt });
     });
   }
 }

@@ -187,8 +187,14 @@ export class Intake {
 
   /** Reactions being claimed, running or settling on any lane. */
   get inflight(): number {
-    const queues = new Set([...this.lanes.map(({ queue }) => queue), ...this.displaced.values()]);
-    return [...queues].reduce((sum, queue) => sum + queue.inflight, 0);
+    const retired = new Set(this.displaced.values());
+    let sum = 0;
+    for (const { queue } of this.current) {
+      sum += queue.inflight;
+      retired.delete(queue);
+    }
+    for (const queue of retired) sum += queue.inflight;
+    return sum;
   }
 
   /** Age of the oldest waiting event, ms. */
