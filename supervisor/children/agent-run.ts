@@ -4,6 +4,7 @@ import { NO_REFUSALS, type Refusals } from '../telemetry/run-reports.ts';
 import { spanIdOf, traceIdOf } from '../telemetry/trace.ts';
 import type { Rung } from './kill-ladder.ts';
 import type { RunOutcome, RunSpec, StopCause } from './run.ts';
+import type { ChildSettings, ModelChoice } from './supervisor-options.ts';
 
 /** Where a run stands in the tree of agents. Minted by the supervisor, never by a child. */
 export interface AgentPlace {
@@ -72,6 +73,14 @@ export class AgentRun {
       ...(this.traceId === null ? {} : { traceId: this.traceId }),
       ...(spanId === null ? {} : { spanId }),
     });
+  }
+
+  /** Takes on what holds for runs that begin now, whatever is configured later. */
+  equip(model: ModelChoice, limits: ChildSettings['limits'], noProgressMs: number): void {
+    this.endpoints = model.configured;
+    this.model = model.block.model ?? null;
+    this.noProgressMs = noProgressMs;
+    this.memoryMaxBytes = limits.childMemoryMaxBytes;
   }
 }
 
