@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ulid } from 'ulid';
 import { ChildSupervisor } from './children/child-supervisor.ts';
+import { type Inspection, inspectionArguments } from './children/inspection.ts';
 import { ruleOfTwo } from './children/rule-of-two.ts';
 import type { RunOutcome } from './children/run.ts';
 import type { Config } from './config/config.ts';
@@ -66,10 +67,10 @@ export interface Work {
 }
 
 /** The child program beside this bundle, or the built one when the sources run as they are. */
-function childCommand(): readonly [string, ...string[]] {
+function childCommand(inspect: Inspection | null): readonly [string, ...string[]] {
   const beside = fileURLToPath(new URL('./child.js', import.meta.url));
   const built = fileURLToPath(new URL('../dist/child.js', import.meta.url));
-  return [process.execPath, existsSync(beside) ? beside : built];
+  return [process.execPath, ...inspectionArguments(inspect), existsSync(beside) ? beside : built];
 }
 
 /** Builds what takes updates and ticks to children. Warm children start at once. */
@@ -85,7 +86,8 @@ export function buildWork(input: WorkInput): Work {
     clock,
     log,
     metrics,
-    command: childCommand(),
+    command: childCommand(config.observability.inspectChild),
+    inspect: config.observability.inspectChild,
     env: input.env,
     ...childSettings(config),
     callTool: links.callTool,

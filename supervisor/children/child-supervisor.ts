@@ -7,6 +7,7 @@ import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
 import { agentEnvironment } from './environment.ts';
 import type { TurnParams } from './frame-intake.ts';
+import { inspectIfChosen } from './inspection.ts';
 import { killLeftovers } from './leftovers.ts';
 import { ChildPool } from './pool.ts';
 import { ProcessWatch } from './process-watch.ts';
@@ -254,12 +255,10 @@ export class ChildSupervisor implements Children {
       return false;
     }
     const { limits, telemetry } = this.settings;
-    run.endpoints = model.configured;
-    run.model = model.block.model ?? null;
-    run.noProgressMs = this.options.timings?.noProgressMs ?? limits.noProgressMs;
-    run.memoryMaxBytes = limits.childMemoryMaxBytes;
+    run.equip(model, limits, this.options.timings?.noProgressMs ?? limits.noProgressMs);
     entry.child = child;
-    child.assign(run, startFrame(run, model.block, this.book.mayBranch(run), telemetry));
+    const start = startFrame(run, model.block, this.book.mayBranch(run), telemetry);
+    child.assign(run, inspectIfChosen(child, run, start, this.options.inspect));
     for (const { uris, messages } of run.earlyWakes.splice(0)) child.wake(uris, messages);
     if (run.pauseWanted) child.tell('run.pause');
     this.options.metrics.add('agent_subagents_spawned_total');

@@ -27,7 +27,7 @@ export class Child {
   readonly process: SupervisedProcess;
   readonly spawnedAt: number;
   private state: ChildState = CHILD_START;
-  private readonly detectors: Detectors;
+  readonly detectors: Detectors;
   private readonly channel: Channel;
   private readonly relay: LogRelay;
   /** Set once, when it is given its run. */

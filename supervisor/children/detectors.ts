@@ -20,6 +20,7 @@ type Observation = Untimed<Exclude<LivenessEvent, { type: 'tick' }>>;
 export class Detectors {
   private liveness: Liveness;
   private pings = 0;
+  private suspended = false;
 
   constructor(
     private readonly clock: Clock,
@@ -42,8 +43,14 @@ export class Detectors {
     this.step({ ...event, now: this.clock.now() });
   }
 
+  /** A debugger may stop the process at any line: nothing is asked of it and nobody is judged any more. */
+  suspend(): void {
+    this.suspended = true;
+  }
+
   /** Asks the detectors for a verdict. Called once a tick. */
   tick(): void {
+    if (this.suspended) return;
     this.step({ type: 'tick', now: this.clock.now(), wall: this.clock.wall() });
   }
 

@@ -5,6 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { AgentRun } from './agent-run.ts';
 import type { CgroupOptions } from './cgroup.ts';
 import type { ChannelLimits } from './channel.ts';
+import type { Inspection } from './inspection.ts';
 import type { CallTool, RunMessage, RunOutcome } from './run.ts';
 import type { SupervisorTimings } from './timings.ts';
 
@@ -54,6 +55,8 @@ export interface ChildSupervisorOptions extends ChildSettings {
   readonly command: readonly [string, ...string[]];
   /** The supervisor's environment; children get an allow-listed part of it. */
   readonly env: NodeJS.ProcessEnv;
+  /** The agent to debug; the command has to come with its arguments (inspection.ts). */
+  readonly inspect?: Inspection | null;
   readonly callTool: CallTool;
   /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
   readonly model: () => ModelChoice;

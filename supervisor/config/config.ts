@@ -189,6 +189,8 @@ export interface ObservabilityConfig {
   readonly aggregateLogs: boolean;
   /** Base URL of an OTLP receiver traces are sent to; null: none are made. */
   readonly otelEndpoint: string | null;
+  /** The agent to debug; null: none. */
+  readonly inspectChild: { readonly path: string; readonly port: number } | null;
   /** Only lines of these agents and of what is below them are written; empty: all. */
   readonly onlyPaths: readonly string[];
 }

@@ -44,6 +44,7 @@ const FIXED: Readonly<Record<string, readonly [(config: Config) => unknown, stri
   'observability.log.content': [({ observability }) => observability.logContent, SAFETY],
   'observability.otel.endpoint': [({ observability }) => observability.otelEndpoint, FILE],
   'observability.log.aggregate': [({ observability }) => observability.aggregateLogs, FILE],
+  'observability.inspect_child': [({ observability }) => observability.inspectChild, LIFE],
   'observability.log.only': [({ observability }) => observability.onlyPaths, FILE],
   cgroup: [(config) => config.cgroup, SAFETY],
   budget_exit_code: [(config) => config.budgetExitCode, LIFE],

@@ -140,7 +140,15 @@ function resolveObservability(
     aggregateLogs: log.aggregate,
     otelEndpoint: document.otel?.endpoint ?? null,
     onlyPaths: log.only,
+    inspectChild: inspection(document.inspect_child),
   };
+}
+
+/** `HANDLE[:PORT]`; Node's own port when none is given. */
+function inspection(text: string | undefined): ObservabilityConfig['inspectChild'] {
+  if (text === undefined) return null;
+  const [path = '', port = '9229'] = text.split(':');
+  return { path, port: Number(port) };
 }
 
 /** An empty variable is an unset one. */

@@ -170,6 +170,12 @@ const observability = mapping({
   report_file: text().optional().describe('File the run report is written to.'),
   events_ring: count(1, 1_048_576).prefault(1024).describe('Events kept for agent://events.'),
   serve_events: flag().prefault(true).describe('Serve agent://events on the management surface.'),
+  inspect_child: text()
+    .regex(/^\d+(\.\d+)*(:\d{1,5})?$/, { error: 'expected an agent path and a port, such as 0.2:9229' })
+    .optional()
+    .describe(
+      'Agent to open the Node inspector in, on loopback, with its deadlines suspended. For debugging.',
+    ),
   log: log.prefault({}),
   otel: mapping({
     endpoint: text()

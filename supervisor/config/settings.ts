@@ -123,6 +123,7 @@ export const SETTINGS: readonly Setting[] = [
   { key: 'observability.log.content', flag: '--log-content', env: ['AGENT_LOG_CONTENT'] },
   { key: 'observability.log.aggregate', flag: '--aggregate-logs', env: ['AGENT_AGGREGATE_LOGS'] },
   { key: 'observability.log.only', flag: '--only', arg: 'HANDLE', repeat: true },
+  { key: 'observability.inspect_child', flag: '--inspect-child', arg: 'HANDLE[:PORT]' },
   { key: 'cgroup.root', flag: '--cgroup', arg: 'auto|PATH', env: ['AGENT_CGROUP'] },
   {
     key: 'cgroup.memory_max',

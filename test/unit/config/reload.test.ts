@@ -59,6 +59,7 @@ const BASE: Config = {
     aggregateLogs: false,
     otelEndpoint: null,
     onlyPaths: [],
+    inspectChild: null,
   },
   cgroup: null,
   budgetExitCode: null,
