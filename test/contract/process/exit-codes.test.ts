@@ -1,7 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { execa } from 'execa';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { EXIT } from '../../../protocol/exit-codes.ts';
+import { AGENTD } from '../../../scripts/fleet/agentd-process.ts';
 import { startModelServer } from '../../fixtures/model-server.ts';
 import { Binary, runBinary } from '../support/binary.ts';
 import { expectContractLines } from '../support/lines.ts';
@@ -129,6 +132,24 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     expect(report(path)).toMatchObject({ status: 'crashed', exit_code: EXIT.MCP });
     expect(run.named('mcp.disconnect').length).toBeGreaterThan(0);
     expectContractLines(run);
+  });
+});
+
+const UNSHARE = ['--fork', '--pid', '--mount-proc', '--kill-child'];
+const mayUnshare = spawnSync('unshare', [...UNSHARE, 'true']).status === 0;
+
+describe('exit 143', () => {
+  it.skipIf(!mayUnshare)('is a code where the signal cannot kill, as PID 1 of a namespace', async () => {
+    // The shell becomes PID 1 and then agentd; what it left behind tells it twice, as its log goes on.
+    const log = folder.path('pid-1.log');
+    const logged = (event: string): string => `until grep -q '"${event}"' ${log}; do sleep 0.05; done`;
+    const teller = `${logged('loop.start')}; kill -TERM 1; ${logged('drain.start')}; sleep 0.5; kill -TERM 1`;
+    const shell = `: > ${log}; (${teller}) & exec "$0" "$@" 2> ${log}`;
+    const flags = ['run', 'x', '--intelligence', script('spin', [{ spin: true }]), '--log-format', 'json'];
+    const args = [...UNSHARE, 'sh', '-c', shell, process.execPath, AGENTD, ...flags];
+    const { exitCode, signal } = await execa('unshare', args, { reject: false, stdin: 'ignore' });
+    expect(readFileSync(log, 'utf8')).toContain('"pid":1,');
+    expect({ exitCode, signal }).toEqual({ exitCode: EXIT.FORCED, signal: undefined });
   });
 });
 
