@@ -26,7 +26,7 @@ routes:
     match: "job:///**"
     debounce: 0
     shard_key: { metadata: /tenant }
-    claim: { server: jobs, style: resource, ttl: 4s }
+    claim: { server: jobs, style: resource, ttl: 6s }
 `;
 
 let folder = '';
