@@ -120,7 +120,7 @@ export class Container {
       extendEnv: false,
       reject: false,
       stdin: 'ignore',
-      timeout: 180_000,
+      timeout: 600_000,
     });
     return { code: ran.exitCode ?? -1, stdout: ran.stdout, stderr: ran.stderr };
   }

@@ -27,9 +27,10 @@ async function main(only: RegExp): Promise<number> {
     return CANNOT_BOOT;
   }
   let container: Container | null = null;
-  // What was made is taken away also when somebody interrupts.
+  // What was made is taken away also when somebody interrupts. A listener for good: the loader that runs this
+  // script ends the process at once where it finds none.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void container?.close().finally(() => process.exit(1)));
+    process.on(signal, () => void container?.close().finally(() => process.exit(1)));
   const scratch = await mkdtemp(join(tmpdir(), 'agentd-proof-'));
   try {
     const began = Date.now();
