@@ -109,7 +109,7 @@ describe('agentd events', () => {
     emit({ event: 'drain.start', level: 'warn' });
     const host = fakeHost();
     expect(await events(host, '--url', url, '--level', 'warn', '--event', 'claim.')).toBe(0);
-    expect(host.out()).toBe('00:00:00.000 WARN  0 claim.lost taken\n');
+    expect(host.out()).toBe('00:00:00.000 WARN  0      claim.lost       taken\n');
   });
 
   it('follows several instances, each line with where it is from, until interrupted', async () => {
