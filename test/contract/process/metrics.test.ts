@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { operatorResult } from '../../../protocol/management.ts';
-import { METRICS, type MetricSpec, OTHER } from '../../../protocol/metrics-registry.ts';
 import { TERMINAL_STATUSES } from '../../../protocol/terminal-status.ts';
 import { inShard } from '../../../supervisor/gates/shard-gate.ts';
 import { readCgroupMemory } from '../../../supervisor/telemetry/cgroup-memory.ts';
@@ -10,7 +9,8 @@ import { connectSdkClient, type TestClient } from '../../helpers/sdk-client.ts';
 import { Binary } from '../support/binary.ts';
 import { type Family, figureOf } from '../support/exposition.ts';
 import { expectContractLines } from '../support/lines.ts';
-import { claims, ODD_TOOL, PLAYBOOK, sourceTools, uriOf } from '../support/metrics-scenario.ts';
+import { claims, ELSEWHERE, ODD_TOOL, PLAYBOOK, sourceTools, uriOf } from '../support/metrics-scenario.ts';
+import { expectRegistered, SPECS } from '../support/registered.ts';
 import { probe, scrape, seriesCount } from '../support/scrape.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -19,20 +19,6 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
  * and what is exposed are the same set.
  */
 const folder = temporaryFolder();
-const SPECS: readonly MetricSpec[] = METRICS;
-
-/** Counters, and values of closed labels, that stay at 0 here, and where they are shown instead. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
-  agent_reactor_stalls_total: 'needs a blocked reactor: test/process/telemetry/health-thread.test.ts',
-  agent_log_lines_dropped_total: 'lost-reader.test.ts',
-  agent_config_reload_total: 'counted by the tests of the reload',
-  'agent_drains_total phase=completed': 'the listener ends with the drain',
-  'agent_drains_total phase=forced': 'nothing is served after a second signal',
-  'agent_limit_exceeded_total limit=memory': 'a playbook cannot grow',
-  'agent_subagent_restarts_total reason=stuck': 'test/process/children/pool.test.ts',
-  'agent_subagent_restarts_total reason=rate': 'no restart is refused by a rate',
-  'agent_subagent_stuck_kills_total signal=term': 'one that answers SIGTERM is not stuck',
-};
 
 let source: FixtureServer;
 let coordinator: FixtureServer;
@@ -257,24 +243,6 @@ describe('the metrics of a supervisor', () => {
     expect(await again.stop()).toEqual({ code: 0, signal: null });
   });
 });
-
-/** The families are the registry, with its types, and their labels and values are within it. */
-function expectRegistered(families: ReadonlyMap<string, Family>): void {
-  expect([...families.keys()].sort()).toEqual(SPECS.map(({ name }) => name).sort());
-  for (const spec of SPECS) {
-    const family = families.get(spec.name);
-    expect(family, spec.name).toMatchObject({ type: spec.type, help: spec.help });
-    for (const sample of family?.samples ?? []) {
-      const { le, ...labels } = sample.labels;
-      expect(le !== undefined, spec.name).toBe(sample.name === `${spec.name}_bucket`);
-      expect(Object.keys(labels).sort(), spec.name).toEqual(spec.labels.map(({ name }) => name).sort());
-      for (const { name, values } of spec.labels) {
-        if (values !== undefined) expect([...values, OTHER]).toContain(labels[name]);
-      }
-      expect(Number.isFinite(sample.value), spec.name).toBe(true);
-    }
-  }
-}
 
 /** Every name, every label and every value of a closed label has been seen, counters above 0. */
 function expectAllExercised(families: ReadonlyMap<string, Family>): void {

@@ -7,6 +7,19 @@ import type { ToolBody } from '../../fixtures/mcp/fixture-server.ts';
 /** A tool whose name needs every escape of the text format. */
 export const ODD_TOOL = 'odd"\\name';
 
+/** Counters, and values of closed labels, that stay at 0 here, and where they are shown instead. */
+export const ELSEWHERE: Readonly<Record<string, string>> = {
+  agent_reactor_stalls_total: 'needs a blocked reactor: test/process/telemetry/health-thread.test.ts',
+  agent_log_lines_dropped_total: 'lost-reader.test.ts',
+  agent_config_reload_total: 'counted by the tests of the reload',
+  'agent_drains_total phase=completed': 'the listener ends with the drain',
+  'agent_drains_total phase=forced': 'nothing is served after a second signal',
+  'agent_limit_exceeded_total limit=memory': 'a playbook cannot grow',
+  'agent_subagent_restarts_total reason=stuck': 'test/process/children/pool.test.ts',
+  'agent_subagent_restarts_total reason=rate': 'no restart is refused by a rate',
+  'agent_subagent_stuck_kills_total signal=term': 'one that answers SIGTERM is not stuck',
+};
+
 const ASK = (handle: string): string =>
   `- tool: { name: subagent_status, arguments: { handle: "${handle}" } }`;
 const FORGED_SPAWN = `{"jsonrpc":"2.0","id":7000001,"method":"self.call","params":{"run_id":"{{run_id}}","name":"subagent_spawn","arguments":{"instruction":"deeper"}}}`;
