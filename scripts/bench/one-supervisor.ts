@@ -15,8 +15,8 @@ export interface Setup {
 /** One supervisor that watches a folder, debounce 0, no claims. */
 export interface Bench {
   readonly fleet: Fleet;
-  /** Drops a file into the folder. */
-  drop(name: string): Promise<void>;
+  /** Drops a file into the folder, or changes it. */
+  drop(name: string, body?: string): Promise<void>;
 }
 
 /** Sets it up, does the work, and cleans up whatever happens. The work starts supervisor 0 itself. */
@@ -43,7 +43,7 @@ limits: { ${setup.limits ?? ''} }
     supervisors: [setup.flags ?? []],
   });
   try {
-    await work({ fleet, drop: (name) => writeFile(join(documents, name), 'x') });
+    await work({ fleet, drop: (name, body = 'x') => writeFile(join(documents, name), body) });
     await fleet.stop();
   } finally {
     fleet.kill();

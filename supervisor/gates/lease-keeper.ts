@@ -3,15 +3,8 @@ import type { Timers } from '../reactor/timers.ts';
 import type { Log, LogFields } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { traceIdOf } from '../telemetry/trace.ts';
-import {
-  type LeaseEffect,
-  type LeaseEnd,
-  type LeaseEvent,
-  type LeaseRules,
-  type LeaseState,
-  OFFERED,
-  stepLease,
-} from './lease-machine.ts';
+import { OFFERED, stepLease } from './lease-machine.ts';
+import type { LeaseEffect, LeaseEnd, LeaseEvent, LeaseRules, LeaseState } from './lease-model.ts';
 
 /** What is claimed, and under which names. */
 export interface ClaimTarget {

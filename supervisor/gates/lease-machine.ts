@@ -1,3 +1,13 @@
+import type {
+  Held,
+  LeaseEffect,
+  LeaseEnd,
+  LeaseEvent,
+  LeaseRules,
+  LeaseState,
+  LeaseStep,
+} from './lease-model.ts';
+
 /**
  * The life of one claim, as a pure machine: offered → claimed → acking | releasing → ended.
  *
@@ -5,81 +15,6 @@
  * judged by the ledger's clock alone; the holder only estimates it, from durations on its own
  * monotonic clock counted from before the call was sent, and has stopped the work by then.
  */
-
-export type LeaseState =
-  | { readonly state: 'offered'; readonly attempt: number; readonly abandoned: boolean }
-  | ({ readonly state: 'claimed' } & Held)
-  | ({ readonly state: 'acking'; readonly attempt: number; readonly result: string } & Held)
-  | ({ readonly state: 'releasing'; readonly attempt: number; readonly reason: string } & Held)
-  | { readonly state: 'ended'; readonly end: LeaseEnd };
-
-interface Held {
-  readonly leaseId: string;
-  /** Our estimate, monotonic ms; never later than the ledger's own. */
-  readonly expiresAt: number;
-}
-
-export type LeaseEnd =
-  | { readonly kind: 'acked' }
-  | { readonly kind: 'released'; readonly reason: string }
-  /** Held, then lost: it ran out, or the ledger said it is no longer ours. */
-  | { readonly kind: 'expired'; readonly why: string }
-  /** Never ours: somebody else holds it, or it is done or given up. `retryAfterMs`: until another try could succeed. */
-  | { readonly kind: 'lost'; readonly heldBy: string; readonly retryAfterMs?: number | undefined }
-  /** Never ours: the ledger could not be asked. To be offered again later. */
-  | { readonly kind: 'unasked'; readonly error: string };
-
-export type LeaseEvent =
-  | {
-      readonly type: 'granted';
-      readonly leaseId: string;
-      readonly expiresInMs: number;
-      readonly sentAt: number;
-    }
-  | { readonly type: 'denied'; readonly heldBy: string; readonly retryAfterMs?: number | undefined }
-  | { readonly type: 'claim_failed'; readonly error: string }
-  | { readonly type: 'retry_due' }
-  | { readonly type: 'abandon' }
-  | { readonly type: 'renew_due' }
-  | { readonly type: 'renewed'; readonly expiresInMs: number; readonly sentAt: number }
-  | { readonly type: 'renew_refused' }
-  | { readonly type: 'renew_failed'; readonly error: string }
-  | { readonly type: 'expiry_due' }
-  | { readonly type: 'completed'; readonly result: string }
-  | { readonly type: 'not_completed'; readonly reason: string }
-  | { readonly type: 'acked' }
-  | { readonly type: 'ack_refused' }
-  | { readonly type: 'ack_failed'; readonly error: string }
-  | { readonly type: 'released' }
-  | { readonly type: 'release_refused' }
-  | { readonly type: 'release_failed'; readonly error: string };
-
-export type LeaseEffect =
-  | { readonly type: 'claim' }
-  | { readonly type: 'renew'; readonly leaseId: string }
-  | { readonly type: 'ack'; readonly leaseId: string; readonly result: string }
-  | { readonly type: 'release'; readonly leaseId: string; readonly reason: string }
-  /** The item is ours: start the work. */
-  | { readonly type: 'start' }
-  /** Stop the work; the process group must be gone within `withinMs`. */
-  | { readonly type: 'stop'; readonly cause: 'lease_lost' | 'lease_expired'; readonly withinMs: number }
-  | { readonly type: 'timer'; readonly name: 'retry' | 'renew' | 'expiry'; readonly at: number }
-  | { readonly type: 'ended'; readonly end: LeaseEnd };
-
-export interface LeaseStep {
-  readonly state: LeaseState;
-  readonly effects: readonly LeaseEffect[];
-}
-
-export interface LeaseRules {
-  readonly ttlMs: number;
-  readonly renewFraction: number;
-  /** How often a claim that could not be asked is tried before the item is put back. */
-  readonly claimAttempts: number;
-  /** Pause before try n+1, ms. */
-  readonly retryMs: (attempt: number) => number;
-}
-
 export const OFFERED: LeaseState = { state: 'offered', attempt: 1, abandoned: false };
 
 /** Time kept back from the ttl to stop the work in, so that nobody else can be running yet. */
@@ -263,80 +198,3 @@ function lost(cause: 'lease_lost' | 'lease_expired', why: string, withinMs: numb
 function end(how: LeaseEnd): LeaseStep {
   return { state: { state: 'ended', end: how }, effects: [{ type: 'ended', end: how }] };
 }
-
-/** The machine as a table, for docs/states.md. Anything not listed changes nothing. */
-export const TRANSITIONS = [
-  {
-    state: 'offered',
-    event: 'granted',
-    next: 'claimed',
-    effects: 'start, timer renew, timer expiry',
-    note: '',
-  },
-  {
-    state: 'offered',
-    event: 'granted',
-    next: 'releasing',
-    effects: 'release',
-    note: 'abandoned: a drain began; or it came too late',
-  },
-  { state: 'offered', event: 'denied', next: 'ended', effects: 'ended lost', note: '' },
-  { state: 'offered', event: 'claim_failed', next: 'offered', effects: 'timer retry', note: 'attempts left' },
-  {
-    state: 'offered',
-    event: 'claim_failed',
-    next: 'ended',
-    effects: 'ended unasked',
-    note: 'no attempts left, or abandoned',
-  },
-  { state: 'offered', event: 'retry_due', next: 'offered', effects: 'claim', note: '' },
-  { state: 'offered', event: 'retry_due', next: 'ended', effects: 'ended unasked', note: 'abandoned' },
-  { state: 'offered', event: 'abandon', next: 'offered', effects: '', note: 'marked abandoned' },
-  { state: 'claimed', event: 'renew_due', next: 'claimed', effects: 'renew', note: '' },
-  { state: 'claimed', event: 'renewed', next: 'claimed', effects: 'timer renew, timer expiry', note: '' },
-  { state: 'claimed', event: 'renew_failed', next: 'claimed', effects: 'timer renew', note: 'transient' },
-  {
-    state: 'claimed',
-    event: 'renew_refused',
-    next: 'ended',
-    effects: 'stop at once, ended expired',
-    note: 'definitive',
-  },
-  {
-    state: 'claimed',
-    event: 'expiry_due',
-    next: 'ended',
-    effects: 'stop within the margin, ended expired',
-    note: '',
-  },
-  { state: 'claimed', event: 'completed', next: 'acking', effects: 'ack', note: '' },
-  { state: 'claimed', event: 'not_completed', next: 'releasing', effects: 'release', note: '' },
-  { state: 'acking', event: 'acked', next: 'ended', effects: 'ended acked', note: '' },
-  {
-    state: 'acking',
-    event: 'ack_refused',
-    next: 'ended',
-    effects: 'ended expired',
-    note: 'somebody else owns it',
-  },
-  {
-    state: 'acking',
-    event: 'ack_failed',
-    next: 'acking',
-    effects: 'timer retry',
-    note: 'while the lease may live',
-  },
-  { state: 'acking', event: 'ack_failed', next: 'ended', effects: 'ended expired', note: 'too late' },
-  { state: 'acking', event: 'retry_due', next: 'acking', effects: 'ack', note: '' },
-  { state: 'releasing', event: 'released', next: 'ended', effects: 'ended released', note: '' },
-  { state: 'releasing', event: 'release_refused', next: 'ended', effects: 'ended expired', note: '' },
-  {
-    state: 'releasing',
-    event: 'release_failed',
-    next: 'releasing',
-    effects: 'timer retry',
-    note: 'while the lease may live',
-  },
-  { state: 'releasing', event: 'release_failed', next: 'ended', effects: 'ended expired', note: 'too late' },
-  { state: 'releasing', event: 'retry_due', next: 'releasing', effects: 'release', note: '' },
-] as const;

@@ -1,5 +1,5 @@
 import { HELD_BY_ACKED, HELD_BY_DEAD_LETTER } from '../../protocol/work-tools.ts';
-import type { LeaseEnd } from '../gates/lease-machine.ts';
+import type { LeaseEnd } from '../gates/lease-model.ts';
 
 /**
  * What becomes of an item when its reaction is over. `put_back`: into our own queue, after a

@@ -1,6 +1,6 @@
 import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
-import type { LeaseEnd } from '../gates/lease-machine.ts';
+import type { LeaseEnd } from '../gates/lease-model.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';

@@ -2,7 +2,7 @@ import type { RunOutcome } from '../children/run.ts';
 import { type Admission, admit } from '../gates/admission-gate.ts';
 import { claimTarget, needsResourceInfo } from '../gates/claim-target.ts';
 import type { ClaimTarget } from '../gates/lease-keeper.ts';
-import type { LeaseEnd } from '../gates/lease-machine.ts';
+import type { LeaseEnd } from '../gates/lease-model.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
 import { disposalOf, revisitIn } from './disposal.ts';

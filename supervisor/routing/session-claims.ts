@@ -1,7 +1,7 @@
 import type { ClaimConfig, RouteConfig } from '../config/config.ts';
 import { claimTarget } from '../gates/claim-target.ts';
 import type { ClaimTarget, LeaseKeeper } from '../gates/lease-keeper.ts';
-import type { LeaseEnd } from '../gates/lease-machine.ts';
+import type { LeaseEnd } from '../gates/lease-model.ts';
 
 /** A session's lease, from its claim until both it and the child are gone. */
 interface Held {

@@ -1,6 +1,6 @@
 import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
 import type { RouteConfig } from '../config/config.ts';
-import type { LeaseEnd } from '../gates/lease-machine.ts';
+import type { LeaseEnd } from '../gates/lease-model.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

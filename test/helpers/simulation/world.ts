@@ -8,6 +8,7 @@ import type {
 import { Random, Scheduler } from './scheduler.ts';
 import { type LedgerCall, SimulatedLedger } from './simulated-ledger.ts';
 import { SimulatedSupervisor } from './simulated-supervisor.ts';
+import { transport, type Wire } from './wire.ts';
 
 /** What a seed came to. */
 export interface Verdict {
@@ -51,7 +52,6 @@ class World {
   private readonly sharded: boolean;
   /** URI → processes whose child works on it now. */
   private readonly working = new Map<string, Set<Process>>();
-  private readonly sideEffects = new Map<string, number>();
   private chaos = true;
   private crashes = 0;
   private runs = 0;
@@ -222,11 +222,6 @@ class World {
     this.beginWork(process, uri);
     const end = this.scheduler.now + this.random.between(5, 2.5 * TTL_MS);
     process.children.set(spec.runId, { uri, end, cause: null });
-    this.scheduler.schedule(this.random.between(this.scheduler.now, end), () => {
-      if (process.alive && process.children.has(spec.runId)) {
-        this.sideEffects.set(spec.runId, (this.sideEffects.get(spec.runId) ?? 0) + 1);
-      }
-    });
     this.scheduler.schedule(end, () =>
       this.endChild(process, spec.runId, this.random.chance(0.9) ? 'completed' : 'crashed'),
     );
@@ -264,15 +259,32 @@ class World {
   /** Grants whose reply has reached the process. */
   private readonly received = new Set<string>();
 
+  /** The network between a process and the ledger. */
+  private wire(process: Process): Wire {
+    const { random, scheduler } = this;
+    return {
+      random,
+      scheduler,
+      bad: () => this.chaos,
+      ttlMs: TTL_MS,
+      arrive: (what) => this.act(process, what),
+    };
+  }
+
   private calls(process: () => Process): LeaseCalls {
     const call = <T extends ClaimReply | LeaseReply>(
       target: ClaimTarget,
       deadlineMs: number,
       perform: (holder: string) => T,
     ): Promise<T> =>
-      this.transport(process(), deadlineMs, perform, (reply) => {
-        if (reply.kind === 'granted') this.received.add(`${process().name} ${target.claimKey}`);
-      });
+      transport(
+        this.wire(process()),
+        deadlineMs,
+        () => perform(process().name),
+        (reply) => {
+          if (reply.kind === 'granted') this.received.add(`${process().name} ${target.claimKey}`);
+        },
+      );
     const { ledger } = this;
     return {
       claim: (target, deadline) =>
@@ -285,52 +297,6 @@ class World {
         call(target, deadline, (holder) => ledger.release(target.claimKey, lease, holder, reason)),
     };
   }
-
-  /** A call that may be slow, lost on either way, or arrive twice; one answer, within its deadline. */
-  private transport<T>(
-    process: Process,
-    deadlineMs: number,
-    perform: (holder: string) => T,
-    seen: (reply: T) => void,
-  ): Promise<T> {
-    const { random, scheduler } = this;
-    const reply = new Reply<T>();
-    let answered = false;
-    const answer = (value: T): void =>
-      this.act(process, () => {
-        if (answered) return;
-        answered = true;
-        seen(value);
-        reply.resolve(value);
-      });
-    const delay = (): number =>
-      this.chaos && random.chance(0.1) ? random.between(0, 3 * TTL_MS) : random.between(0, 20);
-    const deliver = (): void => {
-      scheduler.schedule(scheduler.now + delay(), () => {
-        const result = perform(process.name);
-        if (this.chaos && random.chance(0.08)) return;
-        scheduler.schedule(scheduler.now + delay(), () => answer(result));
-      });
-    };
-    if (!this.chaos || !random.chance(0.08)) deliver();
-    if (this.chaos && random.chance(0.05)) deliver();
-    scheduler.schedule(scheduler.now + deadlineMs, () => answer({ kind: 'failed', error: 'timeout' } as T));
-    return reply as unknown as Promise<T>;
-  }
 }
 
 const toReal = new WeakMap<Process, (at: number) => number>();
-
-/** A promise that calls its one listener in the same tick, so that virtual time needs no real turns. */
-class Reply<T> {
-  private listener: ((value: T) => void) | null = null;
-
-  // biome-ignore lint/suspicious/noThenProperty: it stands in for a promise
-  then(listener: (value: T) => void): void {
-    this.listener = listener;
-  }
-
-  resolve(value: T): void {
-    this.listener?.(value);
-  }
-}

@@ -1,14 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type LeaseEffect,
-  type LeaseEvent,
-  type LeaseRules,
-  type LeaseState,
-  OFFERED,
-  stepLease,
-  TRANSITIONS,
-} from '../../../supervisor/gates/lease-machine.ts';
+import { OFFERED, stepLease } from '../../../supervisor/gates/lease-machine.ts';
+import type {
+  LeaseEffect,
+  LeaseEvent,
+  LeaseRules,
+  LeaseState,
+} from '../../../supervisor/gates/lease-model.ts';
+import { TRANSITIONS } from '../../../supervisor/gates/lease-table.ts';
 
 const rules: LeaseRules = { ttlMs: 30_000, renewFraction: 0.33, claimAttempts: 3, retryMs: () => 200 };
 const granted: LeaseEvent = { type: 'granted', leaseId: 'L', expiresInMs: 30_000, sentAt: 0 };

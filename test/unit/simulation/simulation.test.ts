@@ -16,7 +16,7 @@ describe('supervisors and a ledger in virtual time', () => {
     // The world must be troubled enough to prove something.
     expect(runs).toBeGreaterThan(SEEDS * 3);
     expect(crashes).toBeGreaterThan(SEEDS);
-  });
+  }, 600_000);
 
   it.each([
     [229, 'a grant that arrived after its lease had run out was started'],
