@@ -101,8 +101,8 @@ class World {
     }
     for (const [key, acks] of this.ledger.acks)
       if (acks !== 1) this.violate(`${key} was settled ${acks} times (invariant 2)`);
-    const { violations, events, crashes, runs } = this;
-    return { violations, events, crashes, runs, history: this.ledger.history };
+    const { violations, events, crashes, runs, ledger } = this;
+    return { violations, events, crashes, runs, history: ledger.history };
   }
 
   private violate(what: string): void {
@@ -135,12 +135,10 @@ class World {
     const rate = this.random.between(0.97, 1.03);
     const clock = { now: () => origin + this.scheduler.now * rate, wall: () => 0 };
     const children: Process['children'] = new Map();
+    const shard = this.sharded ? { index: slot, count: this.slots.length } : { index: 0, count: 1 };
     const supervisor = new SimulatedSupervisor(
       clock,
-      {
-        ttlMs: TTL_MS,
-        shard: this.sharded ? { index: slot, count: this.slots.length } : { index: 0, count: 1 },
-      },
+      { ttlMs: TTL_MS, shard },
       this.calls(() => process),
       {
         launch: (spec) => this.launch(process, spec),
