@@ -26,12 +26,16 @@ async function main(only: RegExp): Promise<number> {
     say('The part that needs no boot runs in `npm test` (test/unit/systemd, test/process/systemd).');
     return CANNOT_BOOT;
   }
-  let container: Container | null = null;
-  // What was made is taken away also when somebody interrupts. A listener for good: the loader that runs this
-  // script ends the process at once where it finds none.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.on(signal, () => void container?.close().finally(() => process.exit(1)));
   const scratch = await mkdtemp(join(tmpdir(), 'agentd-proof-'));
+  let container: Container | null = null;
+  const takeAway = async (): Promise<void> => {
+    await container?.close();
+    await rm(scratch, { recursive: true, force: true });
+  };
+  // Also when somebody interrupts. Listeners for good: the loader that runs this script ends the process
+  // at once where it finds none.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => void takeAway().finally(() => process.exit(1)));
   try {
     const began = Date.now();
     container = await Container.boot(async (root) => {
@@ -43,8 +47,7 @@ async function main(only: RegExp): Promise<number> {
     say(`          ${Date.now() - began} ms with packing and installing`);
     return await check(new Machine(container), only);
   } finally {
-    await container?.close();
-    await rm(scratch, { recursive: true, force: true });
+    await takeAway();
   }
 }
 
