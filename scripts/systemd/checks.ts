@@ -193,12 +193,13 @@ export const CHECKS: readonly Check[] = [
   {
     name: 'systemd-analyze security',
     run: async ({ container }) => {
-      const scores = await Promise.all(
-        [shard(0), 'agentd-coordinate.service', 'agentd-inbox.service'].map(async (unit) => {
-          const { stdout } = await container.run('systemd-analyze', 'security', '--no-pager', unit);
-          return `${unit} ${/exposure level for \S+: (.+)$/m.exec(stdout)?.[1]?.trim() ?? '?'}`;
-        }),
-      );
+      const scores: string[] = [];
+      for (const unit of [shard(0), 'agentd-coordinate.service', 'agentd-inbox.service']) {
+        const { stdout } = await container.run('systemd-analyze', 'security', '--no-pager', unit);
+        const score = /exposure level for \S+: (([\d.]+) .+)$/m.exec(stdout);
+        holds(Number(score?.[2]) <= 3, `${unit} is rated 3 or better: ${score?.[1]}`);
+        scores.push(`${unit} ${score?.[1]?.trim()}`);
+      }
       return scores.join('; ');
     },
   },
