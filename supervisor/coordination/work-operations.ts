@@ -61,7 +61,7 @@ function take(table: WorkTable, policy: LedgerPolicy, item: WorkItem, holder: st
   const overQuota = policy.tenantQuota !== null && table.inFlight(item.tenant) >= policy.tenantQuota;
   const lease = { leaseId: `${item.id}-${randomUUID()}`, holder, fencing: table.nextFencing };
   const taken = step(item.work, { type: 'claim', now: table.now, ttlMs, lease, overQuota });
-  if (taken.answer.type === 'granted' && !taken.answer.again) table.useFencing();
+  if (taken.answer.type === 'granted' && !taken.answer.again) table.takeFencing();
   return taken;
 }
 

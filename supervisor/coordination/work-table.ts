@@ -31,7 +31,7 @@ export interface WorkTable {
   /** The fencing token of the next grant, larger than every one before. */
   readonly nextFencing: number;
   /** Takes `nextFencing`. */
-  useFencing(): void;
+  takeFencing(): void;
   /** Adds an item that waits for the items with the ids `dependsOn`. */
   insert(item: WorkItem, dependsOn: readonly number[]): void;
   /** Stores the new state of an item. */

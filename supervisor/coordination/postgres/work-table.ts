@@ -92,7 +92,7 @@ export class PostgresWorkTable implements WorkTable {
     return taken(this.fencings[0]);
   }
 
-  useFencing(): void {
+  takeFencing(): void {
     this.fencings.shift();
   }
 

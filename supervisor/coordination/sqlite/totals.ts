@@ -74,7 +74,7 @@ export class Totals {
     return this.current().last_fencing;
   }
 
-  useFencing(): void {
+  takeFencing(): void {
     this.changing().last_fencing += 1;
   }
 

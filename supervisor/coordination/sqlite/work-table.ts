@@ -50,8 +50,8 @@ export class SqliteWorkTable implements WorkTable {
     return this.totals.lastFencing + 1;
   }
 
-  useFencing(): void {
-    this.totals.useFencing();
+  takeFencing(): void {
+    this.totals.takeFencing();
   }
 
   insert(item: WorkItem, dependsOn: readonly number[]): void {
