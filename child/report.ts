@@ -48,7 +48,7 @@ export class Reporter {
         usage: this.usage(),
         model,
         call: {
-          dur_ms: durationMs,
+          dur_ms: Math.round(durationMs),
           ok: failure === null,
           tokens_in: usage?.tokensIn ?? 0,
           tokens_out: usage?.tokensOut ?? 0,
@@ -59,7 +59,7 @@ export class Reporter {
       },
     });
     this.log(failure === null ? 'debug' : 'warn', 'intel.result', {
-      dur_ms: durationMs,
+      dur_ms: Math.round(durationMs),
       endpoint,
       model,
       ...span,

@@ -137,7 +137,15 @@ async function live(
   const { supervisor, drain } = parts;
   // A signal during a slow start must not wait for it.
   const ended = drain.done.then(() => 'ended' as const);
-  const outcome = await Promise.race([parts.connect().then(() => 'started' as const), ended]);
+  const connected = parts.connect().then(
+    () => 'started' as const,
+    (error: unknown) => {
+      // A drain closes connections that were still being made: that is no failure to start.
+      if (drain.phase === 'running') throw error;
+      return ended;
+    },
+  );
+  const outcome = await Promise.race([connected, ended]);
   if (outcome === 'started' && drain.phase === 'running') {
     supervisor.markStarted();
     log.info('proc.ready', {

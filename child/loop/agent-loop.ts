@@ -206,7 +206,7 @@ class TaskLoop {
       reporter.log(level, 'tool.result', {
         tool,
         ok: !outcome.is_error,
-        dur_ms: performance.now() - (started.get(planned) ?? 0),
+        dur_ms: Math.round(performance.now() - (started.get(planned) ?? 0)),
         ...reporter.content(outcome.text),
       });
     };

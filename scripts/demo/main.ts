@@ -23,17 +23,34 @@ const keep = process.argv.includes('--keep');
 const MODEL_VARIABLES = ['AGENT_INTELLIGENCE', 'AGENT_INTELLIGENCE_TOKEN', 'AGENT_MODEL', 'INTELLIGENCE'];
 
 async function main(): Promise<number> {
+  const interrupted = new Promise<'interrupted'>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve('interrupted'));
+  });
   const state = await mkdtemp(join(tmpdir(), 'agentd-demo-'));
+  let fleet: Fleet | null = null;
+  try {
+    fleet = await startFleet(state);
+    return await work(fleet, join(state, 'inbox'), interrupted);
+  } catch (error) {
+    process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  } finally {
+    fleet?.kill();
+    await rm(state, { recursive: true, force: true });
+  }
+}
+
+async function startFleet(state: string): Promise<Fleet> {
   const documents = join(state, 'inbox');
   await cp(join(EXAMPLE, 'documents'), documents, { recursive: true });
-
   const own = Object.fromEntries(
     MODEL_VARIABLES.flatMap((key) => (process.env[key] ? [[key, process.env[key]]] : [])),
   );
   const scripted = own.AGENT_INTELLIGENCE === undefined && own.INTELLIGENCE === undefined;
-  const fleet = await Fleet.start({
+  return Fleet.start({
     documents,
     state,
+    detached: true,
     common: [
       '--config',
       join(EXAMPLE, 'agentd.yaml'),
@@ -44,18 +61,6 @@ async function main(): Promise<number> {
     supervisors: Array.from({ length: SHARDS }, (_, index) => ['--shard', `${index}/${SHARDS}`]),
     env: own,
   });
-  const interrupted = new Promise<'interrupted'>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve('interrupted'));
-  });
-  try {
-    return await work(fleet, documents, interrupted);
-  } catch (error) {
-    process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
-    return 1;
-  } finally {
-    fleet.kill();
-    await rm(state, { recursive: true, force: true });
-  }
 }
 
 async function work(fleet: Fleet, documents: string, interrupted: Promise<'interrupted'>): Promise<number> {
@@ -65,7 +70,12 @@ async function work(fleet: Fleet, documents: string, interrupted: Promise<'inter
   out.write(
     `coordination server ${fleet.coordUrl}\ninbox               ${fleet.inboxUrl}  (${total} documents)\n`,
   );
-  out.write(`supervisors         ${SHARDS} shards, each item claimed before it is worked on\n\n`);
+  out.write(`supervisors         ${SHARDS} shards, each item claimed before it is worked on\n`);
+  if (keep) {
+    out.write(`drop files into     ${documents}\nresults are in      ${join(documents, '.results')}\n`);
+    out.write('Ctrl-C drains\n');
+  }
+  out.write('\n');
 
   const progress = new Progress(SHARDS);
   const view = new View(out, progress, total);
@@ -84,17 +94,14 @@ async function work(fleet: Fleet, documents: string, interrupted: Promise<'inter
   view.start();
   let end: 'finished' | 'interrupted' | 'late';
   try {
-    await fleet.startSupervisors();
-    if (keep) {
-      out.write(
-        `drop files into ${documents}; results are in ${join(documents, '.results')}; Ctrl-C drains\n\n`,
-      );
-      end = await interrupted;
-    } else end = await Promise.race([finished, interrupted, late(), fleet.anyFailure()]);
+    const started = await Promise.race([fleet.startSupervisors(), interrupted]);
+    if (started === 'interrupted') end = started;
+    else if (keep) end = await Promise.race([interrupted, fleet.anyFailure()]);
+    else end = await Promise.race([finished, interrupted, late(), fleet.anyFailure()]);
   } finally {
     view.stop();
   }
-  const counted = await fleet.skipped();
+  const counted = await fleet.skipped().catch(() => []);
   const result = tally(await inbox.documents(), await inbox.results());
   await inbox.close();
   const exits = await fleet.stop();

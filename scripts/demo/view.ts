@@ -44,9 +44,9 @@ export class View {
       `  items   ${bar(done.size, this.total)} ${done.size}/${this.total}`,
       ...shards.map(
         (shard, index) =>
-          `  shard ${index} ${bar(shard.acked, Math.max(1, Math.ceil(this.total / shards.length)))} ` +
+          `  shard ${index} ${bar(shard.acked, Math.max(1, done.size))} ` +
           `claimed ${String(shard.granted).padStart(3)}  done ${String(shard.acked).padStart(3)}  ` +
-          `children ${'●'.repeat(Math.min(shard.running, 16))}`,
+          `children ${shard.running} ${'●'.repeat(Math.min(shard.running, 16))}`,
       ),
     ];
     const up = this.drawn > 0 ? `\u001b[${this.drawn}A` : '';

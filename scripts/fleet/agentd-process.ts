@@ -15,13 +15,14 @@ export interface Exit {
 /** Lines kept of each process, for error messages. */
 const KEPT_LINES = 200;
 
-function start(args: readonly string[], env: Readonly<Record<string, string>>) {
+function start(args: readonly string[], env: Readonly<Record<string, string>>, detached: boolean) {
   return execa(process.execPath, [AGENTD, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
     extendEnv: false,
     stdin: 'ignore',
     buffer: false,
     reject: false,
+    detached,
     // A drain takes the time its configuration gives it, and its exit code is of interest.
     forceKillAfterDelay: false,
   });
@@ -38,6 +39,7 @@ export class AgentdProcess {
 
   /**
    * @param name for messages
+   * @param options `detached`: in a process group of its own, out of reach of a terminal's Ctrl-C
    * @param env added to PATH and HOME; nothing else is inherited, so that a caller's AGENT_* variables
    *   cannot change what is started
    */
@@ -45,8 +47,9 @@ export class AgentdProcess {
     readonly name: string,
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    options: { readonly detached?: boolean } = {},
   ) {
-    this.subprocess = start(args, env);
+    this.subprocess = start(args, env, options.detached ?? false);
     this.subprocess.stdout.on('data', (chunk: Buffer) => {
       this.stdout += chunk.toString();
     });

@@ -16,6 +16,8 @@ export interface FleetOptions {
   /** Flags of every supervisor. */
   readonly common: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** In process groups of their own: a Ctrl-C reaches only whoever started the fleet. */
+  readonly detached?: boolean;
   /** Further flags of the coordination server. */
   readonly coordinate?: readonly string[];
   /** The coordination server's database. Default: a SQLite file in `state`. */
@@ -95,6 +97,7 @@ export class Fleet {
       `supervisor ${index}`,
       ['supervise', ...this.options.common, ...flags, '--log-format', 'json'],
       { ...this.options.env, COORD_URL: this.coordUrl, INBOX_URL: this.inboxUrl },
+      this.options,
     );
     this.supervisors[index] = process;
     process.onLine((line) => {
@@ -147,12 +150,12 @@ export class Fleet {
 function startCoordinator(options: FleetOptions, listen: string): AgentdProcess {
   const database = options.database ?? `${options.state}/ledger.sqlite`;
   const args = ['coordinate', '--listen', listen, '--db', database, ...(options.coordinate ?? [])];
-  return new AgentdProcess('coordinate', [...args, '--log-format', 'json'], options.env);
+  return new AgentdProcess('coordinate', [...args, '--log-format', 'json'], options.env, options);
 }
 
 function startInbox(options: FleetOptions, listen: string): AgentdProcess {
   const args = ['inbox', options.documents, '--listen', listen, '--log-format', 'json'];
-  return new AgentdProcess('inbox', args, options.env);
+  return new AgentdProcess('inbox', args, options.env, options);
 }
 
 async function readyUrl(process: AgentdProcess): Promise<string> {
