@@ -105,7 +105,8 @@ describe('contract section 9: what travels with a claim', () => {
       'agent/instance': 'sup-1',
       // sha256 of `ledger\0file\0{"a":"é","b":[1,{"c":null,"d":2}]}`.
       'agent/idempotency_key': `${TARGET.claimKey}:d9717b0b24f47ff9:0`,
-      traceparent: TRACE,
+      // A span of the call's own, in the trace of the run.
+      traceparent: expect.stringMatching(new RegExp(`^${TRACE.slice(0, 36)}[0-9a-f]{16}-01$`)),
       // The client's own, by the MCP specification.
       progressToken: expect.any(Number),
     });
