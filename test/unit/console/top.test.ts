@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { METRICS } from '../../../protocol/metrics-registry.ts';
 import { coloured, plain, widthOf } from '../../../supervisor/console/style.ts';
 import { frameLines, visibleLines, type Watched } from '../../../supervisor/console/top/frame.ts';
@@ -7,6 +7,11 @@ import { openScreen } from '../../../supervisor/console/top/ink-screen.ts';
 import { parseSamples } from '../../../supervisor/console/top/samples.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { fakeManagementPort } from '../../helpers/fake-management-port.ts';
+
+// ink draws nothing until the end where it believes to run in continuous integration.
+vi.hoisted(() => {
+  process.env.CI = 'false';
+});
 
 const TEXT = `# HELP agent_tokens_total x
 # TYPE agent_tokens_total counter
