@@ -38,8 +38,9 @@ describe('three replicas that claim', () => {
     const ack = await fleet.said('claim.acked', item);
     expect(ack.supervisor).not.toBe(supervisor);
     expect(await fleet.effects([item])).toEqual([1]);
-    // The second attempt, and the only one that was settled.
-    expect(await fleet.record(item)).toMatchObject({ state: 'done', attempt: 2 });
+    const { state, attempt } = await fleet.record(item);
+    expect(state).toBe('done');
+    expect(attempt).toBeGreaterThan(1);
     await fleet.revive();
   }, 180_000);
 
@@ -52,7 +53,7 @@ describe('three replicas that claim', () => {
     const ack = await fleet.said('claim.acked', item);
     expect(ack.supervisor).not.toBe(supervisor);
     expect(await fleet.effects([item])).toEqual([1]);
-    expect(await fleet.record(item)).toMatchObject({ state: 'done', attempt: 2 });
+    expect(await fleet.record(item)).toMatchObject({ state: 'done' });
     await eventually('the children of the dead to be gone', () => supervisedBy(pid).length === 0);
     await fleet.revive();
   }, 180_000);

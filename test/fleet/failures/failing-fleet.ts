@@ -10,6 +10,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import { TestFleet } from '../../helpers/test-fleet.ts';
 
 export const PLAYBOOK = fileURLToPath(new URL('playbook.yaml', import.meta.url));
+const CONTRACT = fileURLToPath(new URL('contract.yaml', import.meta.url));
 /** The route of the fleet's configuration, part of every claim key. */
 const ROUTE = 'documents';
 /** Where no lease has to end: a busy machine never loses one. */
@@ -49,6 +50,8 @@ export class FailingFleet {
       common: [
         '--intelligence',
         `script:${PLAYBOOK}`,
+        '--config',
+        CONTRACT,
         '--claim-ttl',
         `${options.ttlMs ?? LONG_TTL_MS}ms`,
         '--log-level',

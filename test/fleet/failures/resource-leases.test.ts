@@ -15,10 +15,11 @@ turns:
   - sleep: 200
   - tool: { name: jobs__file, arguments: { uri: "{{event.uri}}", result: "done" } }
   - sleep: 200
-  - final: "filed {{event.uri}}"
+  - final: '{{last.text}}'
 `;
 const config = (url: string, folder: string): string => `
-agent: { instruction: Do the job. }
+# A script does not notice that a call failed. The contract does.
+agent: { instruction: Do the job., output_contract: { type: object, required: [filed] } }
 intelligence: { endpoints: ["script:${join(folder, 'playbook.yaml')}"] }
 mcp: { servers: [{ name: jobs, endpoint: "${url}" }] }
 routes:
