@@ -12,9 +12,13 @@ const OUTPUT_STALL_MS = 30_000;
 const signals = new SignalDesk((signal) => raise(signal));
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
   process.on(signal, () => signals.arrived(signal));
+/** Our result could not be written: unlike telemetry, that is what the process was for. */
+let lostOutput: NodeJS.ErrnoException | null = null;
 for (const stream of [process.stdout, process.stderr]) {
   // A reader that went away changes nothing: what was done stays done (invariant 10).
-  stream.on('error', () => undefined);
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (stream === process.stdout && error.code !== 'EPIPE') lostOutput ??= error;
+  });
 }
 process.on('uncaughtException', (error) => void end(failed(error)));
 process.on('unhandledRejection', (error) => void end(failed(error)));
@@ -72,7 +76,11 @@ async function end(code: number): Promise<void> {
     flushOutput(process.stdout, OUTPUT_STALL_MS),
     flushOutput(process.stderr, OUTPUT_STALL_MS),
   ]);
-  process.exit(code);
+  if (lostOutput === null) process.exit(code);
+  process.stderr.write(
+    `agentd: the output could not be written: ${lostOutput.message}\n  Check the disk that stdout goes to.\n`,
+  );
+  process.exit(code === 0 ? 1 : code);
 }
 
 /** As if the signal had never been handled; PID 1 is not killed by its own signal. */

@@ -141,6 +141,7 @@ export async function buildParts(input: PartsInput): Promise<Parts> {
       timers,
       traces,
       triggers: () => triggers,
+      log,
       drainTimeoutMs: config.lifecycle.drainTimeoutMs,
     }),
   });

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DEFAULT_POLICY, type Ledger } from '../../supervisor/coordination/ledger.ts';
+import { DEFAULT_POLICY } from '../../supervisor/coordination/ledger.ts';
 import { openLedger } from '../../supervisor/coordination/open-ledger.ts';
 import type { ClaimTarget } from '../../supervisor/gates/lease-keeper.ts';
 import { PeerSet } from '../../supervisor/mcp/peer-set.ts';
@@ -11,6 +11,7 @@ import { createMetrics } from '../../supervisor/telemetry/metrics-exporter.ts';
 import { newTraceparent } from '../../supervisor/telemetry/trace.ts';
 import { nullLog } from '../../test/helpers/null-log.ts';
 import { AgentdProcess } from '../fleet/agentd-process.ts';
+import { claimPairs } from './contention.ts';
 import { print, quantile } from './report.ts';
 
 const PAIRS = 6_000;
@@ -19,38 +20,20 @@ export async function run(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'agentd-bench-'));
   try {
     const ledger = await openLedger(join(folder, 'ledger.sqlite'), folder, DEFAULT_POLICY);
-    for (const contenders of [1, 4, 16, 64]) await inProcess(ledger, contenders);
+    for (const contenders of [1, 4, 16, 64]) {
+      const target = contenders === 1 ? '≥ 3,000' : contenders === 64 ? '≥ 15,000' : null;
+      await claimPairs(ledger, {
+        adapter: 'SQLite',
+        contenders,
+        pairs: PAIRS,
+        ...(target === null ? {} : { target }),
+      });
+    }
     await ledger.close();
     await overMcp(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-async function inProcess(ledger: Ledger, contenders: number): Promise<void> {
-  let next = 0;
-  const latencies: number[] = [];
-  const start = performance.now();
-  const worker = async (holder: string): Promise<void> => {
-    while (next < PAIRS) {
-      const key = `${contenders}:${next++}`;
-      const sent = performance.now();
-      const claim = await ledger.claim({ key, item: key, holder, ttlMs: 30_000 });
-      latencies.push(performance.now() - sent);
-      if (!claim.granted) throw new Error(`${key} was not granted`);
-      await ledger.ack({ leaseId: claim.leaseId, holder, result: null });
-    }
-  };
-  await Promise.all(Array.from({ length: contenders }, (_, index) => worker(`holder-${index}`)));
-  const seconds = (performance.now() - start) / 1000;
-  const target = contenders === 1 ? '≥ 3,000' : contenders === 64 ? '≥ 15,000' : undefined;
-  print({
-    what: `claim+ack pairs, SQLite, in process, ${contenders} contenders`,
-    value: PAIRS / seconds,
-    unit: '/s',
-    ...(target === undefined ? {} : { target }),
-  });
-  print({ what: `  claim latency, p99`, value: quantile(latencies, 0.99), unit: 'ms' });
 }
 
 async function overMcp(folder: string): Promise<void> {

@@ -103,9 +103,8 @@ export class SupervisedProcess {
       this.identity = null;
       this.group = null;
       this.ladder = null;
-      if (subprocess === null)
-        queueMicrotask(() => this.failToSpawn('no such program, or it may not be run'));
-      else {
+      if (typeof started === 'string') queueMicrotask(() => this.failToSpawn(started));
+      else if (subprocess !== null) {
         subprocess.then(
           (result) => this.failToSpawn(result.shortMessage ?? 'unknown error'),
           (error: unknown) => this.failToSpawn(errorMessage(error)),

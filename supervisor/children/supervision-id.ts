@@ -1,4 +1,4 @@
-import { identify, isSameProcess, type ProcessIdentity, pidNamespace } from './proc.ts';
+import { identify, isSameProcess, type ProcessIdentity, pidNamespace, readStat } from './proc.ts';
 
 /**
  * The marker every child carries in its environment, and passes on to its own children. It says
@@ -59,5 +59,6 @@ export function isOwn(id: SupervisionId): boolean {
 export function supervisorIsGone(id: SupervisionId): boolean {
   const { namespace } = self();
   if (id.namespace !== namespace || namespace === '0' || id.supervisor.startTime === null) return false;
-  return !isSameProcess(id.supervisor);
+  // One that is dead and not yet waited for supervises nothing.
+  return !isSameProcess(id.supervisor) || readStat(id.supervisor.pid)?.state === 'Z';
 }

@@ -1,6 +1,8 @@
+import { killEveryEscapee } from '../children/leftovers.ts';
 import type { Children } from '../children/run.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { Timers } from '../reactor/timers.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Traces } from '../telemetry/traces.ts';
 import type { Connections } from './connections.ts';
 import type { DrainActions } from './drain.ts';
@@ -20,6 +22,7 @@ export function drainActions(parts: {
   readonly timers: Timers;
   readonly triggers: () => StartedTriggers | null;
   readonly traces: Traces | null;
+  readonly log: Log;
   readonly drainTimeoutMs: number;
 }): DrainActions {
   const { children, keeper, links, timers } = parts;
@@ -44,6 +47,8 @@ export function drainActions(parts: {
         links.close(Math.min(budgetMs, CLOSE_MS)),
         parts.traces?.flush(Math.min(budgetMs, TRACES_MS)),
       ]);
+      // Servers over stdio have ended only now; nothing of theirs may outlive us (invariant 6).
+      if (links.peers().length > 0) killEveryEscapee(parts.log);
     },
     killAll: (budgetMs) => children.killAll(budgetMs),
   };

@@ -34,6 +34,7 @@ export function connected({
     version: AGENT_VERSION,
     tlsCa: config.tlsCa,
   });
+  const timeouts = new Map(config.mcpServers.map(({ name, timeoutMs }) => [name, timeoutMs]));
   const broker = createToolBroker({
     peers,
     log,
@@ -41,6 +42,7 @@ export function connected({
     clock,
     instance,
     logContent: config.observability.logContent,
+    timeoutOf: (server) => timeouts.get(server),
     ...(traces === null ? {} : { traced: traces.toolCall.bind(traces) }),
   });
   const caller = { peers, instance, shard: shardLabel(config.shard) };
@@ -105,6 +107,7 @@ export function connected({
         commit: (runs) => {
           const names = to.mcpServers.map(({ name }) => name);
           const wanted = watchPlan(to);
+          for (const { name, timeoutMs } of to.mcpServers) timeouts.set(name, timeoutMs);
           peers.exchange(names, prepared, runs);
           byOperator.keep(names);
           for (const list of [wanted, byOperator]) list.each((server, match) => peers.watch(server, match));

@@ -21,6 +21,8 @@ export interface ToolBrokerOptions {
   readonly logContent: boolean;
   /** A call has ended; the server was told `traceparent`. */
   readonly traced?: (call: BrokeredCall, traceparent: string, durationMs: number, failed: boolean) => void;
+  /** Longest a server's calls may go without an answer or progress, ms; a run may allow less. */
+  readonly timeoutOf?: (server: string) => number | undefined;
   /** Cap on the text and on the structured part of a result, bytes of UTF-8 each. Default 1 MiB. */
   readonly maxResultBytes?: number;
   /** How long a call waits for a server that is reconnecting, ms. Default 5 s. */
@@ -105,10 +107,11 @@ async function attempt(
   if (!peer.toolNames.includes(tool)) {
     return refused(`Tool server ${server} does not offer ${tool} (any more). Use another tool.`);
   }
+  const timeoutMs = Math.min(call.timeoutMs, options.timeoutOf?.(server) ?? call.timeoutMs);
   const issued = keys.issue(call.runId, server, tool, canonicalArguments);
   try {
     const result = await peer.callTool(tool, call.arguments, {
-      timeoutMs: call.timeoutMs,
+      timeoutMs,
       signal: call.signal,
       onProgress: (note) => call.progress(note),
       meta: {

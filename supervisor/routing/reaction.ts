@@ -83,12 +83,14 @@ export function newReaction(
   };
 }
 
-/** The first word tells the ledger whether an attempt was spent: a drain spends none. */
+/** The first word tells the ledger whether an attempt was spent: a drain, or a run that never began, spends none. */
 export function releaseReason(outcome: RunOutcome, draining: boolean): string {
   const { cause, status } = outcome;
   // A run that was told to wind down stops by itself at the end of its turn: nobody stopped it, and it did not fail.
   const woundDown = draining && cause === null && status === 'cancelled';
   if (woundDown || cause === 'drain' || cause === 'forced') return 'drain';
   const detail = outcome.error === null ? '' : `: ${outcome.error.message.slice(0, 500)}`;
+  // A machine that cannot start children must not use up the attempts of good items.
+  if (cause === 'spawn_failed') return `not_started${detail}`;
   return `${status}${detail}`;
 }

@@ -154,6 +154,16 @@ describe('reactions with a claim', () => {
     expect(b.settled).toEqual([[id, 'not_completed', reason]]);
   });
 
+  it('spend no attempt on an item when the machine cannot start a child', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.hear('test:///1');
+    const [id] = only(b.offered);
+    b.reactions.onLeaseStart(id);
+    const error = { type: 'SPAWN_FAILED', message: 'too many open files (EMFILE)' };
+    b.reactions.onRunSettled(runOutcome({ runId: id, status: 'crashed', cause: 'spawn_failed', error }));
+    expect(b.settled).toEqual([[id, 'not_completed', 'not_started: too many open files (EMFILE)']]);
+  });
+
   it('put an item back when the ledger could not be asked', () => {
     const b = bench([{ claim: CLAIM }]);
     b.hear('test:///1');
