@@ -36,9 +36,12 @@ export class ConfigWatch {
 
   /** These are the files from now on, as they are now. */
   async watch(files: readonly string[]): Promise<void> {
+    const same = this.seen !== '' && files.join('\0') === this.files.join('\0');
     this.files = files;
     await this.arm();
-    this.seen = await fingerprint(files);
+    // What changed between their being read and this moment must not count as seen.
+    if (same) this.stir();
+    else this.seen = await fingerprint(files);
   }
 
   close(): void {
