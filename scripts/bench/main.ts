@@ -18,6 +18,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(argument?: string): P
   idle: () => import('./idle.ts'),
   ends: () => import('./ends.ts'),
   memory: () => import('./memory.ts'),
+  telemetry: () => import('./telemetry.ts'),
   package: () => import('./package.ts'),
 };
 
