@@ -200,7 +200,7 @@ describe.skipIf(!mayUnshare)('agentd as PID 1 (skipped where no pid namespace ma
   });
 
   it('nothing of its namespace is left when it has ended', async () => {
-    const first = run('turns:\n  - fork: [ordinary, setsid]\n  - hang: true\n');
+    const first = run('turns:\n  - fork: ordinary\n  - fork: setsid\n  - hang: true\n');
     await first.saw('loop.start');
     await eventually('the grandchildren to run', () => first.others().size >= 3);
     const pids = [...first.others().keys()];
