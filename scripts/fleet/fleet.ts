@@ -4,7 +4,7 @@ import { AgentdProcess, type Exit, type Line } from './agentd-process.ts';
 /** Longest a process may take to be ready, ms: the machine may be busy. */
 const READY_MS = 120_000;
 /** How often a supervisor is started that found a server too busy to answer in time. */
-const STARTS = 5;
+const STARTS = 20;
 
 export interface FleetOptions {
   /** The folder whose files are the work. */
