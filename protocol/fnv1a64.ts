@@ -2,9 +2,9 @@
  * FNV-1a, 64 bit, over the UTF-8 bytes of strings.
  *
  * Source of the constants and the algorithm: the FNV specification
- * (offset basis cbf29ce484222325, prime 100000001b3). The state is kept as two
- * unsigned 32-bit halves because BigInt arithmetic is some fifty times slower and
- * this runs once for every resource update a shard hears, its own or not.
+ * (offset basis cbf29ce484222325, prime 100000001b3). The state is kept as two 32-bit halves and
+ * every step stays in 32-bit integers: this runs once for every resource update a shard hears, its
+ * own or not, and doubles cost four times as much, BigInt far more.
  */
 
 const OFFSET_HI = 0xcbf29ce4;
@@ -21,28 +21,27 @@ export interface Hash64 {
 
 /** Incremental FNV-1a/64. Reuse one instance through {@link Fnv1a64.reset} on hot paths. */
 export class Fnv1a64 {
-  private hiWord = OFFSET_HI;
-  private loWord = OFFSET_LO;
+  private hiWord = OFFSET_HI | 0;
+  private loWord = OFFSET_LO | 0;
 
   reset(): this {
-    this.hiWord = OFFSET_HI;
-    this.loWord = OFFSET_LO;
+    this.hiWord = OFFSET_HI | 0;
+    this.loWord = OFFSET_LO | 0;
     return this;
   }
 
   /** Feeds one byte (0..255). */
   byte(value: number): this {
-    const lo = (this.loWord ^ value) >>> 0;
-    const product = lo * PRIME_LO;
-    const productLo = product >>> 0;
-    this.hiWord = (this.hiWord * PRIME_LO + (product - productLo) / TWO_32 + ((lo << 8) >>> 0)) >>> 0;
-    this.loWord = productLo;
+    const lo = this.loWord ^ value;
+    this.hiWord = (Math.imul(this.hiWord, PRIME_LO) + carry(lo) + (lo << 8)) | 0;
+    this.loWord = Math.imul(lo, PRIME_LO);
     return this;
   }
 
   /** Feeds the UTF-8 encoding of `text`; an unpaired surrogate becomes U+FFFD, as TextEncoder does. */
   text(text: string): this {
-    for (let index = 0; index < text.length; index++) {
+    const ascii = this.asciiPrefix(text);
+    for (let index = ascii; index < text.length; index++) {
       let code = text.charCodeAt(index);
       if (code < 0x80) {
         this.byte(code);
@@ -72,9 +71,29 @@ export class Fnv1a64 {
     return this;
   }
 
+  /**
+   * Feeds the leading characters below U+0080 and returns how many they were. Nearly every key is
+   * made of these alone; in local variables each costs a third of what {@link Fnv1a64.byte} does.
+   */
+  private asciiPrefix(text: string): number {
+    let hi = this.hiWord;
+    let lo = this.loWord;
+    let index = 0;
+    for (; index < text.length; index++) {
+      const code = text.charCodeAt(index);
+      if (code >= 0x80) break;
+      lo ^= code;
+      hi = (Math.imul(hi, PRIME_LO) + carry(lo) + (lo << 8)) | 0;
+      lo = Math.imul(lo, PRIME_LO);
+    }
+    this.hiWord = hi;
+    this.loWord = lo;
+    return index;
+  }
+
   /** The hash of everything fed so far. */
   digest(): Hash64 {
-    return { hi: this.hiWord, lo: this.loWord };
+    return { hi: this.hiWord >>> 0, lo: this.loWord >>> 0 };
   }
 
   /**
@@ -83,9 +102,14 @@ export class Fnv1a64 {
    * @param divisor integer in 1..94906265 (so that the intermediate product stays below 2^53)
    */
   modulo(divisor: number): number {
-    const high = (this.hiWord % divisor) * (TWO_32 % divisor);
-    return ((high % divisor) + (this.loWord % divisor)) % divisor;
+    const high = ((this.hiWord >>> 0) % divisor) * (TWO_32 % divisor);
+    return ((high % divisor) + ((this.loWord >>> 0) % divisor)) % divisor;
   }
+}
+
+/** Bits 32 and up of `lo` × PRIME_LO, from two products that both stay below 2^31. */
+function carry(lo: number): number {
+  return ((lo >>> 16) * PRIME_LO + (((lo & 0xffff) * PRIME_LO) >>> 16)) >>> 16;
 }
 
 /** FNV-1a/64 of the UTF-8 bytes of `text`. */
