@@ -3,6 +3,7 @@ import { Connection } from './connection.ts';
 import { Runner } from './runner.ts';
 import { type ExitPorts, LAST_WORDS_MS, leaveWithGroup } from './shutdown.ts';
 import { guardStdout } from './stdout-guard.ts';
+import { WARM_UP_AFTER_MS, warmUp } from './warm-up.ts';
 
 const ports: ExitPorts = {
   pid: process.pid,
@@ -64,3 +65,6 @@ process.on('uncaughtException', onFault);
 process.on('unhandledRejection', onFault);
 
 connection.open(process.pid);
+setTimeout(() => {
+  if (runner.phase === 'idle') void warmUp();
+}, WARM_UP_AFTER_MS);
