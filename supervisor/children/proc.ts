@@ -81,15 +81,16 @@ export function runnableMembers(group: number): ProcessStat[] {
   return members;
 }
 
-/** Direct children of this process, from the kernel's list where it keeps one, else by scanning. */
+/**
+ * Direct children of this process, from the kernel's list where it keeps one, else by scanning. The
+ * list is kept by thread; children are started from the main thread, and Linux gives orphans to the
+ * first thread of their subreaper that lives, which is the main thread too (kernel/exit.c,
+ * find_alive_thread).
+ */
 export function childrenOfSelf(): number[] {
-  const found: number[] = [];
   try {
-    for (const thread of readdirSync('/proc/self/task')) {
-      const text = readFileSync(`/proc/self/task/${thread}/children`, 'latin1');
-      for (const word of text.split(' ')) if (word !== '' && word !== '\n') found.push(Number(word));
-    }
-    return found;
+    const text = readFileSync(`/proc/self/task/${process.pid}/children`, 'latin1');
+    return text.split(' ').filter(Boolean).map(Number).filter(Number.isInteger);
   } catch {
     return allPids().filter((pid) => readStat(pid)?.parent === process.pid);
   }

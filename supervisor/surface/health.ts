@@ -59,7 +59,7 @@ export async function startHealth(options: HealthOptions): Promise<Health> {
     listen: metricsAddr === null ? null : parseHostPort(metricsAddr),
     healthFile,
     staleMs,
-    lookMs: Math.min(250, staleMs / 4),
+    lookMs: Math.min(500, staleMs / 4),
     renderDeadlineMs: options.renderDeadlineMs ?? RENDER_DEADLINE_MS,
     fileMs: FILE_MS,
   });
