@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DEFAULT_POLICY, type Ledger } from '../../supervisor/coordination/ledger.ts';
 import { openLedger } from '../../supervisor/coordination/open-ledger.ts';
+import { POSTGRES_MISSING, startPostgres } from '../../test/helpers/postgres.ts';
 import { print, quantile } from './report.ts';
 
 const SAMPLES = 300;
@@ -19,17 +20,31 @@ export async function run(argument?: string): Promise<void> {
     throw new Error(`ledger-growth: ${argument} is no number of items`);
   const folder = await mkdtemp(join(tmpdir(), 'agentd-bench-'));
   try {
-    const ledger = await openLedger(join(folder, 'ledger.sqlite'), folder, DEFAULT_POLICY);
-    let pending = 0;
-    for (let size = 1_000; size <= most; size *= 10) {
-      await fill(ledger, pending, size);
-      pending = size;
-      await sample(ledger, size);
-    }
-    await ledger.close();
+    await grow('SQLite', join(folder, 'ledger.sqlite'), most);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+  if (POSTGRES_MISSING !== null) {
+    process.stdout.write(`${POSTGRES_MISSING}\n`);
+    return;
+  }
+  const server = await startPostgres(true);
+  try {
+    await grow('PostgreSQL', await server.createDatabase(), most);
+  } finally {
+    await server.stop();
+  }
+}
+
+async function grow(adapter: string, db: string, most: number): Promise<void> {
+  const ledger = await openLedger(db, tmpdir(), DEFAULT_POLICY);
+  let pending = 0;
+  for (let size = 1_000; size <= most; size *= 10) {
+    await fill(ledger, pending, size);
+    pending = size;
+    await sample(adapter, ledger, size);
+  }
+  await ledger.close();
 }
 
 async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
@@ -53,7 +68,7 @@ async function fill(ledger: Ledger, from: number, to: number): Promise<void> {
 }
 
 /** What is claimed is given back, so that as many wait afterwards as before. */
-async function sample(ledger: Ledger, size: number): Promise<void> {
+async function sample(adapter: string, ledger: Ledger, size: number): Promise<void> {
   const next: number[] = [];
   const stats: number[] = [];
   for (let index = 0; index < SAMPLES; index++) {
@@ -73,6 +88,6 @@ async function sample(ledger: Ledger, size: number): Promise<void> {
     stats.push(performance.now() - start);
   }
   const items = size.toLocaleString('en');
-  print({ what: `claim_next, SQLite, ${items} pending, p50`, value: quantile(next, 0.5), unit: 'ms' });
-  print({ what: `stats, SQLite, ${items} pending, p50`, value: quantile(stats, 0.5), unit: 'ms' });
+  print({ what: `claim_next, ${adapter}, ${items} pending, p50`, value: quantile(next, 0.5), unit: 'ms' });
+  print({ what: `stats, ${adapter}, ${items} pending, p50`, value: quantile(stats, 0.5), unit: 'ms' });
 }

@@ -1,6 +1,8 @@
+import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { DEFAULT_POLICY } from '../../supervisor/coordination/ledger.ts';
 import { openLedger } from '../../supervisor/coordination/open-ledger.ts';
 import type { ClaimTarget } from '../../supervisor/gates/lease-keeper.ts';
@@ -15,6 +17,9 @@ import { claimPairs } from './contention.ts';
 import { print, quantile } from './report.ts';
 
 const PAIRS = 6_000;
+/** What a claim writes to the log of the database at least: two pages with their headers. */
+const COMMIT_BYTES = 2 * (4_096 + 24);
+const DISK_SAMPLES = 300;
 
 export async function run(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'agentd-bench-'));
@@ -30,10 +35,37 @@ export async function run(): Promise<void> {
       });
     }
     await ledger.close();
+    await syncs(folder, 'back to back', 0);
     await overMcp(folder);
+    await syncs(folder, 'every 4 ms, as the claims above', 4);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** What this disk alone takes for a commit: no durable claim can be faster. */
+async function syncs(folder: string, pace: string, gapMs: number): Promise<void> {
+  const file = openSync(join(folder, 'syncs'), 'w');
+  const bytes = Buffer.alloc(COMMIT_BYTES, 1);
+  const times: number[] = [];
+  try {
+    writeSync(file, Buffer.alloc(COMMIT_BYTES * DISK_SAMPLES), 0, null, 0);
+    fdatasyncSync(file);
+    for (let index = 0; index < DISK_SAMPLES; index++) {
+      const start = performance.now();
+      writeSync(file, bytes, 0, COMMIT_BYTES, index * COMMIT_BYTES);
+      fdatasyncSync(file);
+      times.push(performance.now() - start);
+      if (gapMs > 0) await pause(gapMs);
+    }
+  } finally {
+    closeSync(file);
+  }
+  print({
+    what: `  for comparison, write and fdatasync ${pace}, p50`,
+    value: quantile(times, 0.5),
+    unit: 'ms',
+  });
 }
 
 async function overMcp(folder: string): Promise<void> {
