@@ -27,6 +27,8 @@ export interface FailingFleetOptions {
   /** Flags of each supervisor; an entry may be changed between a stop and a start. */
   readonly supervisors: readonly (readonly string[])[];
   readonly common?: readonly string[];
+  /** Default: one claim route on the inbox. */
+  readonly config?: 'agentd' | 'standby';
   /** Default: one that no test outlasts. */
   readonly ttlMs?: number;
 }
@@ -47,6 +49,7 @@ export class FailingFleet {
       documents: 0,
       supervisors: options.supervisors,
       playbook: 'quick',
+      ...(options.config === undefined ? {} : { config: options.config }),
       common: [
         '--intelligence',
         `script:${PLAYBOOK}`,
