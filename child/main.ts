@@ -1,5 +1,6 @@
 import { errorMessage } from '../protocol/errors.ts';
 import { Connection } from './connection.ts';
+import { WarmModel } from './model/warm-model.ts';
 import { Runner } from './runner.ts';
 import { type ExitPorts, LAST_WORDS_MS, leaveWithGroup } from './shutdown.ts';
 import { guardStdout } from './stdout-guard.ts';
@@ -22,6 +23,9 @@ const runner = new Runner({
     writeStderr: (bytes) => new Promise((resolve) => stderr.write(bytes, () => resolve())),
     exit: ports.exit,
   },
+  model: new WarmModel((open) => {
+    if (runner.phase === 'idle') connection.notify({ method: 'model.held', params: { open } });
+  }),
   now: () => performance.now(),
   finished: () => ports.exit(0),
 });

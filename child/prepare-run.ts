@@ -7,6 +7,7 @@ import type { RunControl } from './loop/run-control.ts';
 import { Transcript } from './loop/transcript.ts';
 import { openModel } from './model/open-model.ts';
 import type { EffectPorts } from './model/scripted-effects.ts';
+import type { WarmModel } from './model/warm-model.ts';
 import type { Reporter } from './report.ts';
 import type { BrokerClient } from './tools/broker-client.ts';
 import { selfTools } from './tools/self-tools.ts';
@@ -25,17 +26,19 @@ export interface ActiveRun {
  * Brings together what the loop works with.
  *
  * @param now monotonic clock, ms
+ * @param warm what was held ready of the model
  * @throws AgentdError PLAYBOOK_INVALID, OUTPUT_CONTRACT_INVALID, INTELLIGENCE_UNREACHABLE
  */
 export async function prepareRun(
   run: ActiveRun,
   effects: EffectPorts,
   now: () => number,
+  warm: Pick<WarmModel, 'take'>,
 ): Promise<LoopParts> {
   const { broker, budget, control, reporter, start } = run;
   const contract = start.output_contract === undefined ? null : compileOutputContract(start.output_contract);
   return {
-    model: await openModel({ run: start, effects, now }),
+    model: await openModel({ run: start, effects, now, held: await warm.take() }),
     broker,
     budget,
     control,

@@ -9,13 +9,14 @@ import {
   type SupervisorNotification,
   type Usage,
 } from '../protocol/frames.ts';
-import { crashOf, endOf, runTask, type TaskEnd } from './loop/agent-loop.ts';
+import { crashOf, endOf, type LoopParts, runTask, type TaskEnd } from './loop/agent-loop.ts';
 import { Budget } from './loop/budget.ts';
 import { startTimer } from './loop/long-timer.ts';
 import { taskMessage, wakeMessage } from './loop/prompt.ts';
 import { RunControl, type StopRequest } from './loop/run-control.ts';
 import type { TaskContext } from './model/model.ts';
 import type { EffectPorts } from './model/scripted-effects.ts';
+import type { WarmModel } from './model/warm-model.ts';
 import { type ActiveRun, prepareRun } from './prepare-run.ts';
 import { Reporter } from './report.ts';
 import { BrokerClient } from './tools/broker-client.ts';
@@ -30,6 +31,8 @@ export interface RunnerPorts {
   request(message: ChildRequest): void;
   /** What the scripted model acts on this process through. */
   readonly effects: EffectPorts;
+  /** What is held ready of the model while there is no run. */
+  readonly model: Pick<WarmModel, 'hold' | 'take'>;
   /** Monotonic clock, ms. */
   readonly now: () => number;
   /** The one result has left this process. */
@@ -59,6 +62,10 @@ export class Runner {
     if (message.method === 'run.start') {
       if (this.state.kind === 'idle') this.begin(message.params);
       else this.complain('a second run.start arrived; a child works on one run only');
+      return;
+    }
+    if (message.method === 'model.hold') {
+      if (this.state.kind === 'idle') this.ports.model.hold(message.params);
       return;
     }
     if (this.state.kind !== 'running') return;
@@ -156,7 +163,7 @@ export class Runner {
     const { event } = run.start;
     const stopTimer = this.startDeadline(run);
     try {
-      const parts = await prepareRun(run, this.ports.effects, this.ports.now);
+      const parts = await this.prepare(run);
       parts.transcript.user(taskMessage(run.start));
       return await runTask(parts, { sequence: 1, uri: event?.uri ?? '', server: event?.server ?? '' });
     } finally {
@@ -167,7 +174,7 @@ export class Runner {
   /** Serves wakes in order until the run is stopped or wound down. */
   private async runSession(run: ActiveRun): Promise<TaskEnd> {
     const { start } = run;
-    const parts = await prepareRun(run, this.ports.effects, this.ports.now);
+    const parts = await this.prepare(run);
     for (;;) {
       const wake = await this.wakes.next(() => run.control.state);
       if (wake === null) return endOf('cancelled');
@@ -195,6 +202,11 @@ export class Runner {
         },
       });
     }
+  }
+
+  private prepare(run: ActiveRun): Promise<LoopParts> {
+    const { effects, model, now } = this.ports;
+    return prepareRun(run, effects, now, model);
   }
 
   private startDeadline(run: ActiveRun): () => void {

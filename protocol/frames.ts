@@ -102,9 +102,20 @@ export const runResult = z.object({
 });
 export type RunResult = z.infer<typeof runResult>;
 
+/** An endpoint that a waiting child holds a connection to; no credential, since nothing is sent on it. */
+export const modelTarget = z.object({
+  /** Scheme, host and port. */
+  origin: z.string(),
+  /** PEM file of extra certificate authorities. */
+  tls_ca: z.string().optional(),
+});
+export type ModelTarget = z.infer<typeof modelTarget>;
+
 /** Supervisor → child. */
 export const supervisorNotification = z.discriminatedUnion('method', [
   z.object({ method: z.literal('run.start'), params: runStart }),
+  /** To a child without a run: hold a connection to this endpoint open, and to no other. */
+  z.object({ method: z.literal('model.hold'), params: modelTarget }),
   /** A warm session: the changed URIs since the last wake; one `session.turn` answers it. */
   z.object({
     method: z.literal('session.wake'),
@@ -139,6 +150,8 @@ export const childNotification = z.discriminatedUnion('method', [
     method: z.literal('ready'),
     params: z.object({ protocol_version: z.number(), pid: z.number() }),
   }),
+  /** The connection asked for by `model.hold` has opened, or has been lost. */
+  z.object({ method: z.literal('model.held'), params: z.object({ open: z.boolean() }) }),
   /**
    * What the no-progress detector and the roll-ups feed on. `step` is sent at each step; `model` when
    * a request to an endpoint is sent, every half minute while it is in flight within its time limit,

@@ -92,6 +92,7 @@ export function buildWork(input: WorkInput): Work {
     ...childSettings(config),
     callTool: links.callTool,
     model: () => intelligence.choose(),
+    heldModel: () => intelligence.held(),
     modelCall: (call, run) => {
       intelligence.record(call);
       traces?.modelCall(run, call);

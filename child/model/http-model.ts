@@ -2,15 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { AgentdError } from '../../protocol/errors.ts';
 import type { ModelBlock } from '../../protocol/frames.ts';
-import { trustedContext } from './authorities.ts';
 import { type Endpoint, resolveEndpoint } from './endpoint.ts';
 import { afterFailure, beginCall, type FailoverState, initialFailover } from './failover.ts';
+import type { HeldConnection } from './held-connection.ts';
 import { RequestFailure, statusFailure, transportFailure } from './http-failure.ts';
 import type { CompleteOptions, Model, ModelAnswer, ModelRequest } from './model.ts';
 
 /** Largest answer read from an endpoint, bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-const CONNECT_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 60_000;
 /** How often a request in flight is reported; well below any sensible no-progress limit. */
 const WAITING_NOTE_MS = 30_000;
@@ -22,22 +21,21 @@ export interface HttpModelOptions {
   readonly now: () => number;
   /** In [0, 1). */
   readonly random: () => number;
+  /** A connection that has been held for the first request. */
+  readonly held?: HeldConnection | null;
 }
 
 /** A model behind HTTP endpoints, tried in order. undici is loaded with the first one. */
 export async function connectHttpModel(options: HttpModelOptions): Promise<HttpModel> {
   const { Agent, request } = await import('undici');
+  const { modelConnector, withHeld } = await import('./http-connector.ts');
   const { block } = options;
   // A file that was named is checked whatever the endpoints speak.
   const speaksTls = block.endpoints.some(({ url }) => url.startsWith('https:'));
-  const secureContext =
-    speaksTls || block.tls_ca !== undefined ? await trustedContext(block.tls_ca, process.env) : null;
+  const connect = await modelConnector(block.tls_ca, speaksTls, block.timeout_ms);
   const dispatcher = new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
-    connect: {
-      timeout: Math.min(CONNECT_TIMEOUT_MS, block.timeout_ms),
-      ...(secureContext === null ? {} : { secureContext }),
-    },
+    connect: withHeld(connect, options.held ?? null),
     // The whole request has one limit of its own, below.
     headersTimeout: 0,
     bodyTimeout: 0,

@@ -1,4 +1,5 @@
 import type { RunStart } from '../../protocol/frames.ts';
+import type { HeldConnection } from './held-connection.ts';
 import type { Model } from './model.ts';
 import type { EffectPorts } from './scripted-effects.ts';
 
@@ -8,6 +9,8 @@ export interface OpenModelOptions {
   readonly run: RunStart;
   readonly effects: EffectPorts;
   readonly now: () => number;
+  /** What this child has held ready of the model. */
+  readonly held: HeldConnection | null;
 }
 
 /**
@@ -16,9 +19,10 @@ export interface OpenModelOptions {
  *
  * @throws AgentdError PLAYBOOK_INVALID, INTELLIGENCE_UNREACHABLE
  */
-export async function openModel({ run, effects, now }: OpenModelOptions): Promise<Model> {
+export async function openModel({ run, effects, now, held }: OpenModelOptions): Promise<Model> {
   const [first] = run.model.endpoints;
   if (first?.url.startsWith(SCRIPT_SCHEME)) {
+    held?.close();
     const { openScriptedModel } = await import('./scripted.ts');
     const { scriptedEffects } = await import('./scripted-effects.ts');
     return openScriptedModel({
@@ -36,5 +40,6 @@ export async function openModel({ run, effects, now }: OpenModelOptions): Promis
     traceparent: run.telemetry.traceparent,
     now,
     random: Math.random,
+    held,
   });
 }

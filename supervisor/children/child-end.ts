@@ -1,7 +1,7 @@
 import type { RunEnd } from './agent-run.ts';
 import { readStat } from './proc.ts';
 import type { StopCause } from './run.ts';
-import type { ProcessEnd } from './supervised-process.ts';
+import type { ProcessEnd, SupervisedProcess } from './supervised-process.ts';
 
 const WORDS: Readonly<Record<StopCause, { readonly type: string; readonly message: string }>> = {
   cancelled: { type: 'Cancelled', message: 'the run was cancelled' },
@@ -24,8 +24,27 @@ const WORDS: Readonly<Record<StopCause, { readonly type: string; readonly messag
 /** Causes that begin at SIGTERM: who cannot listen is not asked. */
 const FIRM: ReadonlySet<StopCause> = new Set(['wedged', 'memory', 'protocol', 'not_ready', 'spawn_failed']);
 
-export function isFirm(cause: StopCause): boolean {
-  return FIRM.has(cause);
+/** Causes that say nothing about the child: it was told to go. */
+const TOLD: ReadonlySet<StopCause> = new Set(['cancelled', 'drain', 'forced']);
+
+export function wasTold(cause: StopCause | null): boolean {
+  return cause !== null && TOLD.has(cause);
+}
+
+/** Until SIGTERM for a child that has no run and so nothing to finish, ms. */
+const IDLE_GRACE_MS = 1_000;
+
+/** Begins the kill ladder at the rung the cause calls for. */
+export function climb(
+  process: Pick<SupervisedProcess, 'kill' | 'terminate' | 'stop'>,
+  cause: StopCause,
+  wasReady: boolean,
+  hasRun: boolean,
+): void {
+  if (cause === 'forced') process.kill(cause);
+  else if (FIRM.has(cause) || !wasReady) process.terminate(cause);
+  else if (hasRun) process.stop(cause);
+  else process.stop(cause, IDLE_GRACE_MS);
 }
 
 /**

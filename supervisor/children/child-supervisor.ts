@@ -1,15 +1,16 @@
-import { availableParallelism } from 'node:os';
 import { errorMessage } from '../../protocol/errors.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
 import { type AgentView, agentView } from './agent-view.ts';
 import { type Cgroups, openCgroups } from './cgroup.ts';
-import { DEFAULT_CHANNEL_LIMITS } from './channel.ts';
 import { Child } from './child.ts';
+import { wasTold } from './child-end.ts';
+import { childOptions } from './child-options.ts';
 import { agentEnvironment } from './environment.ts';
 import type { TurnParams } from './frame-intake.ts';
 import { inspectIfChosen } from './inspection.ts';
 import { killLeftovers } from './leftovers.ts';
-import { ChildPool } from './pool.ts';
+import { ModelWarmth } from './model-warmth.ts';
+import { ChildPool, poolLimits } from './pool.ts';
 import { ProcessWatch } from './process-watch.ts';
 import { type Reaper, startReaper } from './reaper.ts';
 import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
@@ -20,12 +21,6 @@ import type { ChildSettings, ChildSupervisorOptions, ModelChoice } from './super
 import { drainChildren, killChildren, type Living } from './teardown.ts';
 import { DEFAULT_TIMINGS, type SupervisorTimings } from './timings.ts';
 
-/** Starts of children in one go: each blocks the event loop for some milliseconds. */
-const SPAWNS_PER_SLOT = 2;
-
-/** Causes of an end that say nothing about the child: it was told to go. */
-const TOLD: ReadonlySet<StopCause> = new Set(['cancelled', 'drain', 'forced']);
-
 /** Every child process of one supervisor, and the tree of agents in them. */
 export class ChildSupervisor implements Children {
   private readonly timings: SupervisorTimings;
@@ -34,6 +29,7 @@ export class ChildSupervisor implements Children {
   private readonly book: RunBook;
   private readonly pool: ChildPool;
   private readonly watch: ProcessWatch;
+  private readonly warmth: ModelWarmth;
   private readonly cgroups: Cgroups | null;
   private reaper: Reaper | null = null;
   private readonly children = new Set<Child>();
@@ -60,9 +56,8 @@ export class ChildSupervisor implements Children {
       {
         clock: options.clock,
         random: options.random ?? Math.random,
-        spawnsPerSlot: SPAWNS_PER_SLOT,
         slotMs: this.timings.spawnSlotMs,
-        maxStarting: 2 * Math.max(2, availableParallelism()),
+        ...poolLimits(),
       },
       {
         spawn: () => this.spawn(),
@@ -71,11 +66,8 @@ export class ChildSupervisor implements Children {
         warmDied: (reason, verdict) => recordWarmDeath(reason, verdict, options.log, options.metrics),
       },
     );
-    this.watch = new ProcessWatch({
-      clock: options.clock,
-      log: options.log,
-      sampleMs: this.timings.usageMs,
-    });
+    this.watch = new ProcessWatch({ clock: options.clock, log: options.log, sampleMs: this.timings.usageMs });
+    this.warmth = new ModelWarmth(options.heldModel ?? (() => null));
     this.living = {
       log: options.log,
       all: () => [...this.children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
@@ -89,6 +81,7 @@ export class ChildSupervisor implements Children {
   configure(settings: ChildSettings): void {
     this.settings = settings;
     this.book.configure(settings.limits);
+    for (const child of this.children) this.warmth.tell(child);
   }
 
   get active(): number {
@@ -97,6 +90,11 @@ export class ChildSupervisor implements Children {
 
   get warm(): number {
     return this.pool.warm;
+  }
+
+  /** Whether a connection to the model is held open for the next run. */
+  get holdsModel(): boolean {
+    return this.warmth.any;
   }
 
   /** Every agent that has not settled. */
@@ -208,29 +206,25 @@ export class ChildSupervisor implements Children {
   }
 
   private spawn(): Child {
-    const { clock, log, callTool } = this.options;
     const child = new Child(
-      {
-        command: this.options.command,
-        env: this.env,
-        instance: this.options.telemetry.instance,
-        first: !this.anyCameUp,
-        clock,
-        log,
-        cgroup: this.cgroups?.leaf() ?? null,
-        aggregateLogs: this.options.telemetry.aggregateLogs === true,
+      childOptions(this.options, {
         timings: this.timings,
-        channelLimits: this.options.channelLimits ?? DEFAULT_CHANNEL_LIMITS,
-      },
+        env: this.env,
+        cgroup: this.cgroups?.leaf() ?? null,
+        first: !this.anyCameUp,
+      }),
       {
-        callTool,
+        callTool: this.options.callTool,
         selfCall: (run, name, args, signal, progress) =>
           this.book.subagents.call(run, name, args, signal, progress),
         outOfScope: (_name, run) => this.book.refused(run, 'mcp'),
         ready: (one) => {
           this.anyCameUp = true;
-          if (this.closing === null) this.pool.onReady(one);
+          if (this.closing !== null) return;
+          this.pool.onReady(one);
+          this.warmth.tell(one);
         },
+        modelHeld: (one, open) => this.warmth.heard(one, open),
         progress: (run, params) => this.book.progress(run, params),
         turn: (run, turn) => this.onTurn(run, turn),
         convicted: (one, cause, health) => this.watch.report(one, cause, health),
@@ -258,6 +252,7 @@ export class ChildSupervisor implements Children {
     run.equip(model, limits, this.options.timings?.noProgressMs ?? limits.noProgressMs);
     entry.child = child;
     const start = startFrame(run, model.block, this.book.mayBranch(run), telemetry);
+    this.warmth.forget(child);
     child.assign(run, inspectIfChosen(child, run, start, this.options.inspect));
     for (const { uris, messages } of run.earlyWakes.splice(0)) child.wake(uris, messages);
     if (run.pauseWanted) child.tell('run.pause');
@@ -279,9 +274,10 @@ export class ChildSupervisor implements Children {
 
   private onEnded(child: Child, end: RunEnd): void {
     this.children.delete(child);
+    this.warmth.forget(child);
     if (child.process.members().length > 0) this.unkillable.push(child);
     if (child.run !== null) this.book.settle(child.run, end);
-    else this.pool.onEnded(child, end, end.cause !== null && TOLD.has(end.cause));
+    else this.pool.onEnded(child, end, wasTold(end.cause));
     if (this.children.size > 0) return;
     clearInterval(this.ticker);
     this.ticker = undefined;

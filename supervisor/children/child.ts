@@ -1,8 +1,14 @@
 import { errorMessage } from '../../protocol/errors.ts';
-import type { ChildRequest, RunResult, RunStart, SupervisorNotification } from '../../protocol/frames.ts';
+import type {
+  ChildRequest,
+  ModelTarget,
+  RunResult,
+  RunStart,
+  SupervisorNotification,
+} from '../../protocol/frames.ts';
 import type { AgentRun } from './agent-run.ts';
 import { Channel } from './channel.ts';
-import { describeEnd, isFirm, isOverdue } from './child-end.ts';
+import { climb, describeEnd, isOverdue } from './child-end.ts';
 import {
   CHILD_START,
   type ChildEffect,
@@ -18,9 +24,6 @@ import { classify, type Health } from './liveness.ts';
 import { LogRelay, relayRates } from './log-relay.ts';
 import type { StopCause } from './run.ts';
 import { type ProcessEnd, SupervisedProcess } from './supervised-process.ts';
-
-/** Until SIGTERM for a child that has no run and so nothing to finish, ms. */
-const IDLE_GRACE_MS = 1_000;
 
 /** One child process: its pipes, its state, its detectors and its end. */
 export class Child {
@@ -109,16 +112,18 @@ export class Child {
   /** Gives a ready child its run: the frame is written in this tick. */
   assign(run: AgentRun, start: RunStart): void {
     this.relay.adopt(run.log);
-    const { callTool, selfCall, outOfScope } = this.hooks;
     this.work = new ChildRun(run, this.detectors, this.options.timings.deadlineSlackMs, {
-      callTool,
-      selfCall,
-      outOfScope,
+      ...this.hooks,
       notify: (frame) => this.notify(frame),
       answer: (frame) => this.channel.send(frame),
     });
     run.startedAt = this.options.clock.now();
     this.step({ type: 'assign', start });
+  }
+
+  /** Has a child without a run hold a connection to the model open. */
+  holdModel(target: ModelTarget): void {
+    if (this.state.name === 'ready') this.notify({ method: 'model.hold', params: target });
   }
 
   /** Queues one wake of a session. */
@@ -175,6 +180,7 @@ export class Child {
         return child.run?.spec.runId ?? null;
       },
       ready: () => this.step({ type: 'ready' }),
+      modelHeld: (open: boolean) => this.hooks.modelHeld(this, open),
       pong: () => this.detectors.observe({ type: 'pong' }),
       progress: (params: ProgressParams) => this.onProgress(params),
       result: (result: RunResult) => this.step({ type: 'result', result }),
@@ -246,7 +252,8 @@ export class Child {
         this.awaitExit();
         break;
       case 'begin_ladder':
-        if (event.type === 'stop') this.beginLadder(event.cause);
+        clearTimeout(this.exitTimer);
+        if (event.type === 'stop') climb(this.process, event.cause, this.wasReady, this.work !== null);
         break;
       case 'note_unexpected':
         this.relay.garbage(event.type, `unexpected while ${this.state.name}`);
@@ -255,14 +262,6 @@ export class Child {
         this.settle();
         break;
     }
-  }
-
-  private beginLadder(cause: StopCause): void {
-    clearTimeout(this.exitTimer);
-    if (cause === 'forced') this.process.kill(cause);
-    else if (isFirm(cause) || !this.wasReady) this.process.terminate(cause);
-    else if (this.work === null) this.process.stop(cause, IDLE_GRACE_MS);
-    else this.process.stop(cause);
   }
 
   /** The first rung: a frame for who has a run, the end of stdin for who has none. */
@@ -292,9 +291,9 @@ export class Child {
     if (ended === null) return;
     const { cgroup } = this.options;
     const outOfMemory = cgroup?.ranOutOfMemory() ?? false;
-    const { lastStderr } = relay;
     cgroup?.kill();
     cgroup?.remove();
+    const { lastStderr } = relay;
     this.hooks.ended(this, describeEnd({ ended, cause, fault, wasReady, lastStderr, outOfMemory }));
   }
 }

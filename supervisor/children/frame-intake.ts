@@ -11,6 +11,8 @@ export interface FrameSink {
   /** Run id of the child's run; null while it has none. */
   readonly runId: string | null;
   ready(): void;
+  /** Its connection to the model has opened, or has been lost. */
+  modelHeld(open: boolean): void;
   pong(): void;
   progress(params: ProgressParams): void;
   result(result: RunResult): void;
@@ -45,6 +47,9 @@ function takeNotification(body: ChildNotification, sink: FrameSink): void {
     case 'ready':
       if (body.params.protocol_version === PROTOCOL_VERSION) sink.ready();
       else sink.incompatible(body.params.protocol_version);
+      return;
+    case 'model.held':
+      sink.modelHeld(body.params.open);
       return;
     case 'log':
       sink.log(body.params.level, body.params.event, body.params.fields);

@@ -1,8 +1,17 @@
+import { availableParallelism } from 'node:os';
 import type { Clock } from '../reactor/clock.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
 import type { Child } from './child.ts';
 import { type PoolPlan, planSpawns } from './pool-plan.ts';
 import { DEFAULT_GOVERNOR, GOVERNOR_START, type Governor, governorStep } from './restart-governor.ts';
+
+/** Starts of children in one go: each blocks the event loop for some milliseconds. */
+const SPAWNS_PER_SLOT = 2;
+
+/** How many children may be started in one go, and be starting at a time, on this machine. */
+export function poolLimits(): Pick<PoolOptions, 'spawnsPerSlot' | 'maxStarting'> {
+  return { spawnsPerSlot: SPAWNS_PER_SLOT, maxStarting: 2 * Math.max(2, availableParallelism()) };
+}
 
 export interface PoolHooks {
   /** Starts a child process. Never throws. */

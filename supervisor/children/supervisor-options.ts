@@ -1,4 +1,4 @@
-import type { ModelBlock, ToolDescriptor } from '../../protocol/frames.ts';
+import type { ModelBlock, ModelTarget, ToolDescriptor } from '../../protocol/frames.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -60,6 +60,8 @@ export interface ChildSupervisorOptions extends ChildSettings {
   readonly callTool: CallTool;
   /** Asked for each run, so that tokens are read late. A throw fails that run alone. */
   readonly model: () => ModelChoice;
+  /** The endpoint that children without a run hold a connection to; null: none. */
+  readonly heldModel?: () => ModelTarget | null;
   /** Every model call a child reports. */
   readonly modelCall?: (call: ReportedModelCall, run: AgentRun) => void;
   /** Every run that has ended, those of subagents included. */

@@ -52,6 +52,8 @@ export interface IntelligenceConfig {
   readonly model: string | null;
   readonly timeoutMs: number;
   readonly maxAttempts: number;
+  /** Children without a run hold a connection to the endpoint open. */
+  readonly holdConnection: boolean;
 }
 
 export interface McpServerConfig {

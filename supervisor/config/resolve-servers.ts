@@ -107,6 +107,7 @@ function addTags(
 
 export function resolveIntelligence(
   document: ConfigDocument['intelligence'],
+  standby: ConfigDocument['standby'],
   context: ResolveContext,
 ): IntelligenceConfig {
   const numbered = numberedTokens(context, document.endpoints.length);
@@ -135,6 +136,7 @@ export function resolveIntelligence(
     model: document.model ?? null,
     timeoutMs: document.timeout,
     maxAttempts: document.max_attempts,
+    holdConnection: standby.warm_intelligence ?? standby.enabled,
   };
 }
 

@@ -46,7 +46,7 @@ export async function resolveConfig(
     traceparent: document.traceparent ?? null,
     instruction: readInstruction(document.agent, ['agent'], 'the agent', context),
     outputContract: document.agent.output_contract ?? null,
-    intelligence: resolveIntelligence(document.intelligence, context),
+    intelligence: resolveIntelligence(document.intelligence, document.standby, context),
     mcpServers,
     routes,
     subscriptions,

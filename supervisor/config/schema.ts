@@ -225,7 +225,11 @@ export const configSchema = mapping({
   standby: mapping({
     enabled: flag().prefault(false).describe('Wait for assignments instead of events.'),
     assign_from: text().optional().describe('server:uri that assigns.'),
-    warm_intelligence: flag().optional().describe('Hold the model connection open while waiting.'),
+    warm_intelligence: flag()
+      .optional()
+      .describe(
+        'Idle children hold a connection to the model endpoint open. Default: true in standby, else false.',
+      ),
   })
     .prefault({})
     .describe('Warm spare capacity.'),

@@ -90,6 +90,15 @@ export class IntelligenceHealth {
     return { configured, items: configured.flatMap((index) => items.slice(index, index + 1)) };
   }
 
+  /** Place of the first endpoint that works, as far as is known; 0 when none does. */
+  get preferred(): number {
+    const now = this.clock.now();
+    return Math.max(
+      0,
+      this.breakers.findIndex((state) => isUsable(state, now)),
+    );
+  }
+
   /** True when there are endpoints and every one is known not to work. */
   get allDown(): boolean {
     const now = this.clock.now();

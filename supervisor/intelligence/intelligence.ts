@@ -1,4 +1,4 @@
-import type { ModelBlock } from '../../protocol/frames.ts';
+import type { ModelBlock, ModelTarget } from '../../protocol/frames.ts';
 import type { ModelChoice, ReportedModelCall } from '../children/supervisor-options.ts';
 import type { Config } from '../config/config.ts';
 import { readSecret } from '../config/secret.ts';
@@ -56,6 +56,15 @@ export class Intelligence {
       ...(tlsCa === null ? {} : { tls_ca: tlsCa }),
     };
     return { block, configured: configured.map((place) => this.earlier + place) };
+  }
+
+  /** What children without a run hold a connection to: the endpoint that the next run would try first. */
+  held(): ModelTarget | null {
+    const { intelligence, tlsCa } = this.config();
+    const { endpoints, holdConnection } = intelligence;
+    const url = endpoints[this.health.preferred]?.url;
+    if (!holdConnection || url === undefined || url.startsWith('script:')) return null;
+    return { origin: new URL(url).origin, ...(tlsCa === null ? {} : { tls_ca: tlsCa }) };
   }
 
   /** The endpoints are others now: nothing is known about them, and reports about the old ones count no more. */

@@ -141,7 +141,7 @@ export class Operations implements ManagementPort {
       warm_children: children.warm,
       max_total_subagents: config.limits.maxTotalSubagents,
       saturation: saturationOf(figures),
-      intelligence: { warm: children.warm > 0, healthy: !intelligence.allDown },
+      intelligence: { warm: children.holdsModel, healthy: !intelligence.allDown },
     };
   }
 

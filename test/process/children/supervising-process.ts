@@ -61,7 +61,7 @@ if (count === 'exhaust') {
   await settle();
   const before = descriptors();
   await lap(Number(count));
-  await settle();
+  await settle(before);
   const orphans = lines.filter((line) => line.event === 'subagent.orphan').length;
   say({
     pid: process.pid,
@@ -75,9 +75,13 @@ if (count === 'exhaust') {
   process.exit(0);
 }
 
-/** Waits until the last orphans are dead and the usage sampler has let go of its descriptors. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 300 && (childrenOfSelf().length > 0 || i < 10); i += 1) {
+/**
+ * Waits until the last orphans are dead and the usage sampler has let go of its descriptors, which it
+ * does within ten seconds of the end of a process it has looked at.
+ */
+async function settle(few = Number.POSITIVE_INFINITY): Promise<void> {
+  const unsettled = (): boolean => childrenOfSelf().length > 0 || descriptors() > few;
+  for (let i = 0; i < 400 && (i < 10 || unsettled()); i += 1) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -41,6 +41,7 @@ describe('frames of a child', () => {
     const sink: FrameSink = {
       runId,
       ready: note('ready'),
+      modelHeld: note('modelHeld'),
       pong: note('pong'),
       progress: note('progress'),
       result: note('result'),

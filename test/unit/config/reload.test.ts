@@ -25,6 +25,7 @@ const BASE: Config = {
     model: null,
     timeoutMs: 1,
     maxAttempts: 1,
+    holdConnection: false,
   },
   mcpServers: [server('a'), server('b')],
   routes: [routeConfig({ match: 'a:///**' })],
