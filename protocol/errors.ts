@@ -29,7 +29,7 @@ export const ERRORS = {
   },
   CONFIG_UNSET_VARIABLE: {
     kind: 'configuration',
-    summary: 'A ${NAME} in the configuration refers to an environment variable that is not set.',
+    summary: 'A ${NAME} in a configuration file or a flag refers to an environment variable that is not set.',
     remedy: 'Set the variable, or write $${ for a literal ${.',
   },
   CONFIG_NOT_RELOADABLE: {

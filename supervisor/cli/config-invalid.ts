@@ -1,4 +1,5 @@
 import { AgentdError } from '../../protocol/errors.ts';
+import { expandPlain } from '../config/expand.ts';
 import type { Host } from './host.ts';
 
 /**
@@ -26,7 +27,7 @@ async function writeInvalid(error: AgentdError, args: readonly string[], host: H
     import('../lifecycle/systemd-service.ts'),
     import('ulid'),
   ]);
-  const runId = given(args, '--run-id') ?? (host.env.AGENT_RUN_ID || null);
+  const runId = given(args, '--run-id', host) ?? (host.env.AGENT_RUN_ID || null);
   const log = createLog({
     level: 'error',
     format: logFormat(args, host),
@@ -49,14 +50,19 @@ async function writeInvalid(error: AgentdError, args: readonly string[], host: H
 
 /** The configuration is not there to ask, so only what flags, variables and the terminal say counts. */
 function logFormat(args: readonly string[], host: Host): 'json' | 'text' {
-  const format = given(args, '--log-format') ?? host.env.AGENT_LOG_FORMAT;
+  const format = given(args, '--log-format', host) ?? host.env.AGENT_LOG_FORMAT;
   if (format === 'json' || format === 'text') return format;
   return host.stderr.isTTY === true ? 'text' : 'json';
 }
 
-function given(args: readonly string[], flag: string): string | undefined {
+/** The value of a flag; undefined where there is none, or one that cannot be expanded. */
+function given(args: readonly string[], flag: string, host: Host): string | undefined {
   const at = args.lastIndexOf(flag);
-  return at === -1
-    ? args.findLast((arg) => arg.startsWith(`${flag}=`))?.slice(flag.length + 1)
-    : args[at + 1];
+  const text =
+    at === -1 ? args.findLast((arg) => arg.startsWith(`${flag}=`))?.slice(flag.length + 1) : args[at + 1];
+  let wrong = text === undefined;
+  const value = expandPlain(text ?? '', host.env, () => {
+    wrong = true;
+  });
+  return wrong ? undefined : value;
 }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
+import { expandOrRefuse } from '../config/expand.ts';
 import type { Host, VerbAction } from './host.ts';
 import type { LogFlags } from './serving.ts';
 
@@ -33,7 +34,8 @@ async function serveInbox(host: Host, dir: string, flags: InboxFlags): Promise<n
     import('../inbox/run-inbox.ts'),
   ]);
   const log = await openServingLog(host, flags);
-  const folder = resolve(host.cwd, dir);
+  // The folder is this verb's configuration, as flags are.
+  const folder = resolve(host.cwd, expandOrRefuse(dir, 'the folder', host.env));
   log.info('proc.start', { verb: 'inbox', folder });
   const start = (): ReturnType<typeof startInbox> =>
     startInbox({

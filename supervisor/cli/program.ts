@@ -24,7 +24,15 @@ export async function runProgram(args: readonly string[], host: Host): Promise<n
   if (!isVerb(first)) throw await unknownVerb(first);
   const rest = args.slice(1);
   if (first === 'supervise' || first === 'run') return runEngineVerb(first, rest, host);
-  return runCommand(await loadVerb(first), rest, host);
+  const verb = await loadVerb(first);
+  return runCommand(first === 'doctor' ? verb : await expanding(verb, rest, host), rest, host);
+}
+
+/** The verb with each `${NAME}` in its flags expanded. The engine, and doctor, do that with their configuration. */
+async function expanding(verb: VerbCommand, args: readonly string[], host: Host): Promise<VerbCommand> {
+  if (!args.some((arg) => arg.includes('${'))) return verb;
+  const { expandGivenFlags } = await import('./expand-flags.ts');
+  return (run) => verb(run).hook('preAction', (_verb, chosen) => expandGivenFlags(chosen, host.env));
 }
 
 function isVerb(name: string): name is Verb {

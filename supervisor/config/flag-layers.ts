@@ -1,9 +1,20 @@
 import { resolve } from 'node:path';
+import { type ExpandOptions, expandPlain, expandProblem, expandValue } from './expand.ts';
 import type { ConfigProblems } from './problems.ts';
-import { parseSecret, type SecretRef } from './secret.ts';
+import { parseSecret } from './secret.ts';
 import { SETTINGS, type Setting } from './settings.ts';
 import { parseRoute, parseServer, ShorthandError, splitList } from './shorthand.ts';
-import { type Layer, SecretValue, setAt, type Tree, type TreeMap, type TreePath } from './tree.ts';
+import {
+  isList,
+  isMap,
+  type Layer,
+  SecretValue,
+  setAt,
+  type Tree,
+  type TreeMap,
+  type TreePath,
+  UnknownValue,
+} from './tree.ts';
 
 /** The layers of the environment and of the command line. */
 
@@ -15,7 +26,7 @@ interface Given {
   readonly value: Tree;
 }
 
-/** What the environment says. An empty variable says nothing. */
+/** What the environment says, to the letter: a `${NAME}` in it is text. An empty variable says nothing. */
 export function environmentLayer(env: NodeJS.ProcessEnv, cwd: string, problems: ConfigProblems): Layer {
   return buildLayer('environment', problems, (setting) => {
     const name = setting.env?.find((candidate) => (env[candidate] ?? '') !== '');
@@ -25,13 +36,15 @@ export function environmentLayer(env: NodeJS.ProcessEnv, cwd: string, problems: 
     const value =
       setting.form === 'secret' && parseSecret(text, cwd) === null
         ? new SecretValue({ secret: 'env', name })
-        : formed(setting, text, cwd);
+        : setting.form === 'secret-file'
+          ? new SecretValue({ secret: 'file', path: resolve(cwd, text) })
+          : shaped(setting, text, (part) => literalOrSecret(part, cwd));
     return { origin: name, value };
   });
 }
 
-/** What the command line says. */
-export function flagLayer(flags: FlagValues, cwd: string, problems: ConfigProblems): Layer {
+/** What the command line says, each `${NAME}` expanded once a flag was taken apart, as in a file. */
+export function flagLayer(flags: FlagValues, options: ExpandOptions, problems: ConfigProblems): Layer {
   return buildLayer('command line', problems, (setting) => {
     const flag = [setting.flag, ...(setting.aliases ?? [])].find(
       (candidate) => candidate !== undefined && flags[candidate] !== undefined,
@@ -39,11 +52,11 @@ export function flagLayer(flags: FlagValues, cwd: string, problems: ConfigProble
     const given = flag === undefined ? undefined : flags[flag];
     if (flag === undefined || given === undefined) return null;
     if (given === true) return { origin: flag, value: true };
-    const value =
-      typeof given === 'string'
-        ? formed(setting, given, cwd)
-        : given.map((text) => formed(setting, text, cwd));
-    return { origin: flag, value };
+    const read = (text: string): Tree => {
+      if (setting.form === 'secret-file') return secretFile(text, flag, options, problems);
+      return shaped(setting, text, (part) => expandValue(part, flag, options, problems));
+    };
+    return { origin: flag, value: typeof given === 'string' ? read(given) : given.map(read) };
   });
 }
 
@@ -59,13 +72,16 @@ function buildLayer(name: string, problems: ConfigProblems, read: (setting: Sett
           code: 'USAGE',
           where: null,
           message: `${origins.get(setting.key)} and ${given.origin} both set ${setting.key}; give one of them`,
+          remedy: `Leave out ${given.origin} or ${origins.get(setting.key)}.`,
         });
+        problems.doubt(setting.key.split('.'));
       }
       tree = setAt(tree, setting.key.split('.'), given.value);
       origins.set(setting.key, given.origin);
     } catch (error) {
       if (!(error instanceof ShorthandError)) throw error;
       problems.add({ code: 'USAGE', where: setting.flag ?? null, message: error.message });
+      problems.doubt(setting.key.split('.'));
     }
   }
   return { name, tree, locate: (path) => locate(origins, path) };
@@ -79,22 +95,37 @@ function locate(origins: ReadonlyMap<string, string>, path: TreePath): string | 
   return undefined;
 }
 
-function formed(setting: Setting, text: string, cwd: string): Tree {
-  switch (setting.form) {
+/** Takes one text apart; `read` makes the value of each part. */
+function shaped({ form }: Setting, text: string, read: (part: string) => Tree): Tree {
+  switch (form) {
     case 'csv':
-      return splitList(text);
+      return splitList(text).map(read);
     case 'route':
-      return parseRoute(text);
+      return eachText(parseRoute(text), read);
     case 'server':
-      return parseServer(text);
-    case 'secret-file':
-      return new SecretValue({ secret: 'file', path: resolve(cwd, text) });
+      return eachText(parseServer(text), read);
     default:
-      return literalOrSecret(text, cwd);
+      return read(text);
   }
 }
 
+function eachText(tree: Tree, read: (part: string) => Tree): Tree {
+  if (typeof tree === 'string') return read(tree);
+  if (isList(tree)) return tree.map((item) => eachText(item, read));
+  if (!isMap(tree)) return tree;
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, eachText(value, read)]));
+}
+
+function secretFile(text: string, flag: string, options: ExpandOptions, problems: ConfigProblems): Tree {
+  let wrong = false;
+  const path = expandPlain(text, options.env, (issue) => {
+    wrong = true;
+    problems.add(expandProblem(issue, flag));
+  });
+  return wrong ? new UnknownValue() : new SecretValue({ secret: 'file', path: resolve(options.cwd, path) });
+}
+
 function literalOrSecret(text: string, cwd: string): Tree {
-  const ref: SecretRef | null = parseSecret(text, cwd);
+  const ref = parseSecret(text, cwd);
   return ref === null ? text : new SecretValue(ref);
 }

@@ -35,7 +35,9 @@ export function readInstruction(
     return text;
   } catch (error) {
     const reason = errorMessage(error).replace(/^ENOENT:.*/, 'it does not exist');
-    refuse(context, [...path, 'instruction_file'], `the instruction file ${file} cannot be read: ${reason}`);
+    refuse(context, [...path, 'instruction_file'], `the instruction file ${file} cannot be read: ${reason}`, {
+      left: 'out',
+    });
     return null;
   }
 }

@@ -1,13 +1,15 @@
 import { resolve } from 'node:path';
-import type { z } from 'zod';
+import { AgentdError } from '../../protocol/errors.ts';
 import type { Config, Mode } from './config.ts';
 import type { Purpose, ResolveContext } from './context.ts';
+import { readDocument } from './document.ts';
 import { environmentLayer, type FlagValues, flagLayer } from './flag-layers.ts';
 import { unimplementedUses } from './implemented.ts';
-import { dotted, schemaIssues } from './issues.ts';
-import { ConfigProblems, type Problem } from './problems.ts';
+import { dotted } from './issues.ts';
+import { type ListFlags, readListFlags } from './list-flags.ts';
+import { ConfigProblems } from './problems.ts';
 import { resolveConfig } from './resolve.ts';
-import { type ConfigDocument, configSchema } from './schema.ts';
+import type { ConfigDocument } from './schema.ts';
 import { SETTINGS } from './settings.ts';
 import { splitList } from './shorthand.ts';
 import { checkStartup } from './startup-rules.ts';
@@ -54,105 +56,107 @@ export interface LoadedConfig {
 export async function loadConfig(input: LoadInput): Promise<LoadedConfig> {
   const { flags, env, cwd } = input;
   const problems = new ConfigProblems();
+  const given = readListFlags(flags, env, problems);
+  const files = await fileLayers(input, given, problems);
   const layers = [
-    ...(await fileLayers(input)),
+    // Above a file that cannot be read; what is under it may be covered by it.
+    ...files.slice(files.lastIndexOf(null) + 1).filter((layer) => layer !== null),
     environmentLayer(env, cwd, problems),
-    flagLayer(flags, cwd, problems),
+    flagLayer(flags, { cwd, env }, problems),
   ];
-  problems.throwIfAny();
+  const merged = layers.reduce<TreeMap>((under, layer) => mergeTrees(under, layer.tree), {});
+  const read = readDocument(
+    {
+      tree: merged,
+      partial: files.includes(null),
+      where: (path, part) => whereIs(layers, path, part),
+    },
+    problems,
+  );
+  if (read === null) {
+    problems.throwIfAny();
+    throw new AgentdError('CONFIG_INVALID', 'the configuration cannot be read');
+  }
+  const { document, written } = read;
   const context: ResolveContext = {
     env,
     cwd,
     purpose: input.purpose,
     problems,
     warnings: strayVariables(env),
-    where: (path) => whereIs(layers, path),
-    rank: (path) => ownerOf(layers, path)?.rank ?? -1,
+    where: (path) => whereIs(layers, written(path)),
+    rank: (path) => ownerOf(layers, written(path))?.rank ?? -1,
+    written,
   };
-  const merged = layers.reduce<TreeMap>((under, layer) => mergeTrees(under, layer.tree), {});
-  // Compiling a schema pays from the second document on; there is one.
-  const parsed = configSchema.safeParse(merged, { jitless: true });
-  if (!parsed.success) {
-    for (const problem of schemaProblems(parsed.error, layers)) problems.add(problem);
-    problems.throwIfAny();
-    throw parsed.error;
-  }
-  for (const { feature, path } of unimplementedUses(parsed.data)) {
-    const name = whereIs(layers, path);
+  for (const { feature, path } of unimplementedUses(document)) {
     problems.add({
       code: 'NOT_IMPLEMENTED',
-      where: name,
-      message: `${dotted(path)} is not implemented in this build (feature ${feature})`,
+      where: context.where(path),
+      message: `${dotted(written(path))} is not implemented in this build (feature ${feature})`,
     });
   }
-  problems.throwIfAny();
   const config = await resolveConfig(
-    parsed.data,
+    document,
     {
       defaultMode: input.defaultMode,
       terminal: input.terminal,
-      routeFlags: { claims: listFlag(flags, '--claim'), continues: listFlag(flags, '--continue') },
-      tagFlags: listFlag(flags, '--mcp-tags'),
+      routeFlags: given,
+      tagFlags: given.tags,
     },
     context,
   );
-  problems.throwIfAny();
   await checkStartup(config, context);
   problems.throwIfAny();
   return {
     config,
     warnings: context.warnings,
     sources: sourcesOf(merged, layers),
-    files: filesRead(input, parsed.data),
+    files: filesRead(input, given, document),
   };
 }
 
 /** The files named by the configuration that it is read from. */
-function namedFiles({ flags, env }: LoadInput): {
-  readonly paths: readonly string[];
-  readonly servers: string;
-} {
-  const named = listFlag(flags, '--config');
+function namedFiles(
+  env: NodeJS.ProcessEnv,
+  { configs }: ListFlags,
+): { readonly paths: readonly (string | null)[]; readonly servers: string } {
   return {
-    paths: named.length > 0 ? named : splitList(env.AGENT_CONFIG ?? ''),
+    paths: configs.length > 0 ? configs : splitList(env.AGENT_CONFIG ?? ''),
     servers: env.AGENT_MCP_CONFIG ?? '',
   };
 }
 
-function filesRead(input: LoadInput, document: ConfigDocument): string[] {
-  const { paths, servers } = namedFiles(input);
+function filesRead({ env, cwd }: LoadInput, given: ListFlags, document: ConfigDocument): string[] {
+  const { paths, servers } = namedFiles(env, given);
   const instructions = [document.agent, ...document.routes].flatMap((one) => one.instruction_file ?? []);
-  const all = [...paths, ...(servers === '' ? [] : [servers]), ...instructions];
-  return [...new Set(all.map((path) => resolve(input.cwd, path)))];
+  const all = [...paths, servers === '' ? null : servers, ...instructions].filter((path) => path !== null);
+  return [...new Set(all.map((path) => resolve(cwd, path)))];
 }
 
-async function fileLayers(input: LoadInput): Promise<Layer[]> {
-  const { env, cwd } = input;
-  const { paths, servers } = namedFiles(input);
+/** The layers of the files; null for one that nobody can read. */
+async function fileLayers(
+  { env, cwd }: LoadInput,
+  given: ListFlags,
+  problems: ConfigProblems,
+): Promise<(Layer | null)[]> {
+  const { paths, servers } = namedFiles(env, given);
   if (paths.length === 0 && servers === '') return [];
   // The YAML parser is loaded only where there is YAML.
   const { readYamlLayer } = await import('./yaml-file.ts');
-  const layers = paths.map((path) => withLongShard(readYamlLayer(path, { cwd, env })));
+  const read = (path: string | null): Layer | null =>
+    path === null ? null : readYamlLayer(path, { cwd, env }, problems);
+  const layers = paths.map((path) => withLongShard(read(path)));
   if (servers === '') return layers;
   const { mcpServersLayer } = await import('./mcp-file.ts');
-  return [...layers, mcpServersLayer(readYamlLayer(servers, { cwd, env }))];
+  const file = read(servers);
+  return [...layers, file === null ? null : mcpServersLayer(file, problems)];
 }
 
 /** `shard: K/N` is short for `shard: {index: K/N}`. */
-function withLongShard(layer: Layer): Layer {
+function withLongShard(layer: Layer | null): Layer | null {
+  if (layer === null) return null;
   const { shard } = layer.tree;
   return typeof shard === 'string' ? { ...layer, tree: { ...layer.tree, shard: { index: shard } } } : layer;
-}
-
-/** What the schema complains about, in the order a person reads the file. */
-function schemaProblems(error: z.core.$ZodError, layers: readonly Layer[]): Problem[] {
-  const problems = schemaIssues(error).map(({ path, part, message }): Problem => {
-    const named = dotted(part === 'key' ? path.slice(0, -1) : path);
-    const where = whereIs(layers, path, part);
-    return { code: 'CONFIG_INVALID', where, message: named === '' ? message : `${named}: ${message}` };
-  });
-  const order = new Intl.Collator('en', { numeric: true });
-  return problems.sort((a, b) => order.compare(a.where ?? '', b.where ?? ''));
 }
 
 function whereIs(layers: readonly Layer[], path: TreePath, part: 'key' | 'value' = 'value'): string | null {
@@ -162,12 +166,6 @@ function whereIs(layers: readonly Layer[], path: TreePath, part: 'key' | 'value'
     if (found !== undefined) return found;
   }
   return null;
-}
-
-function listFlag(flags: FlagValues, name: string): readonly string[] {
-  const given = flags[name];
-  if (given === undefined || given === true) return [];
-  return typeof given === 'string' ? [given] : given;
 }
 
 function sourcesOf(merged: TreeMap, layers: readonly Layer[]): Record<string, string> {

@@ -1,13 +1,12 @@
-import { AgentdError } from '../../protocol/errors.ts';
+import type { ConfigProblems } from './problems.ts';
 import { isList, isMap, type Layer, type Tree, type TreeMap, type TreePath } from './tree.ts';
 
 /**
  * Reads the file AGENT_MCP_CONFIG names as a layer of servers: either a `servers` list as under
  * `mcp` in a configuration file, or the `mcpServers` mapping many MCP clients share.
- *
- * @throws AgentdError CONFIG_INVALID when it is neither
+ * When it is neither, that is added to `problems`, and there is no layer.
  */
-export function mcpServersLayer(file: Layer): Layer {
+export function mcpServersLayer(file: Layer, problems: ConfigProblems): Layer | null {
   const { servers, mcpServers } = file.tree;
   const [key, items, names] = isList(servers)
     ? (['servers', servers, null] as const)
@@ -15,9 +14,13 @@ export function mcpServersLayer(file: Layer): Layer {
       ? (['mcpServers', Object.entries(mcpServers).map(clientServer), Object.keys(mcpServers)] as const)
       : [null, [], null];
   if (key === null) {
-    throw new AgentdError('CONFIG_INVALID', `${file.name} (AGENT_MCP_CONFIG) holds no list of MCP servers`, {
+    problems.add({
+      code: 'CONFIG_INVALID',
+      where: null,
+      message: `${file.name} (AGENT_MCP_CONFIG) holds no list of MCP servers`,
       remedy: 'Give it a `servers` list, or an `mcpServers` mapping of names to servers.',
     });
+    return null;
   }
   return {
     name: file.name,

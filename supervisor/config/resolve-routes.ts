@@ -1,17 +1,18 @@
-import type { McpServerConfig, RouteConfig, SubscriptionConfig } from './config.ts';
+import type { RouteConfig, SubscriptionConfig } from './config.ts';
 import { type ResolveContext, refuse } from './context.ts';
 import { readInstruction } from './instruction.ts';
+import { SERVER_NAMES } from './resolve-servers.ts';
 import { type ConfigDocument, type RouteDocument, routeSchema } from './schema.ts';
 import { resolveShardKey } from './shard-key.ts';
-import { parseClaim, ShorthandError } from './shorthand.ts';
+import type { GivenClaim } from './shorthand.ts';
 import { didYouMean } from './suggest.ts';
 import type { TreePath } from './tree.ts';
 
 /** From documents to routes and to what is watched for them. */
 
-/** `--claim` and `--continue`, as given. */
+/** `--claim` and `--continue`. */
 export interface RouteFlags {
-  readonly claims: readonly string[];
+  readonly claims: readonly GivenClaim[];
   readonly continues: readonly string[];
 }
 
@@ -30,10 +31,9 @@ interface Written {
 export async function resolveRoutes(
   document: ConfigDocument,
   flags: RouteFlags,
-  servers: readonly McpServerConfig[],
+  names: readonly string[],
   context: ResolveContext,
 ): Promise<ResolvedRoutes> {
-  const names = servers.map(({ name }) => name);
   const declared = document.subscribe.map((entry, at) => {
     const subscription = typeof entry === 'string' ? splitServer(entry, names) : fromMapping(entry);
     checkServer(subscription.server, names, ['subscribe', at], 'a subscription', context);
@@ -91,15 +91,7 @@ function withFlags(
     }
   };
   for (const uri of flags.continues) lay(uri, { disposition: 'continue' }, '--continue');
-  for (const text of flags.claims) {
-    try {
-      const { match, claim } = parseClaim(text);
-      lay(match, { claim }, '--claim');
-    } catch (error) {
-      if (!(error instanceof ShorthandError)) throw error;
-      context.problems.add({ code: 'USAGE', where: '--claim', message: error.message });
-    }
-  }
+  for (const { match, claim } of flags.claims) lay(match, { claim }, '--claim');
   return written;
 }
 
@@ -127,7 +119,12 @@ function resolveRoute(
   const what = `route ${name}`;
   checkServer(server, names, [...path, 'server'], what, context, flag);
   if (document.disposition === 'spawn' && document.session !== undefined) {
-    refuse(context, [...path, 'session'], `${what} starts a new run each time, so session has no meaning`);
+    refuse(context, [...path, 'session'], `${what} starts a new run each time, so session has no meaning`, {
+      needs: [
+        [...path, 'session'],
+        [...path, 'disposition'],
+      ],
+    });
   }
   const { claim } = document;
   if (claim !== undefined) {
@@ -137,7 +134,7 @@ function resolveRoute(
         context,
         [...path, 'overflow'],
         `${what} claims its items and cannot block on overflow: a blocked item would hold up items other replicas could take`,
-        'Use overflow coalesce, drop_oldest or drop_newest on a claim route.',
+        { remedy: 'Use overflow coalesce, drop_oldest or drop_newest on a claim route.' },
       );
     }
   }
@@ -179,12 +176,16 @@ function checkServer(
   flag: string | null = null,
 ): void {
   if (server === null || names.includes(server)) return;
-  context.problems.add({
-    code: 'CONFIG_INVALID',
-    where: flag ?? context.where(path),
-    message: `${what} names the MCP server ${server}, which is not declared${didYouMean(server, names)}`,
-    remedy: `Declare it under mcp.servers or with --mcp ${server}=ENDPOINT.`,
-  });
+  refuse(
+    context,
+    path,
+    `${what} names the MCP server ${server}, which is not declared${didYouMean(server, names)}`,
+    {
+      needs: [...(path.length === 0 ? [] : [path]), SERVER_NAMES],
+      remedy: `Declare it under mcp.servers or with --mcp ${server}=ENDPOINT.`,
+      ...(flag === null ? {} : { where: flag }),
+    },
+  );
 }
 
 /** The name is part of the claim key: two routes of one name would own each other's items. */
@@ -192,7 +193,10 @@ function checkNames(routes: readonly RouteConfig[], context: ResolveContext): vo
   const seen = new Set<string>();
   for (const { name } of routes) {
     if (seen.has(name)) {
-      refuse(context, ['routes'], `two routes are named ${name}`, 'Give one of them a name of its own.');
+      refuse(context, ['routes'], `two routes are named ${name}`, {
+        needs: [['routes', '*', 'name']],
+        remedy: 'Give one of them a name of its own.',
+      });
     }
     seen.add(name);
   }

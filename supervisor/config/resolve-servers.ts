@@ -6,16 +6,19 @@ import { type ResolveContext, refuse } from './context.ts';
 import { quoted } from './problems.ts';
 import type { ConfigDocument, ServerDocument } from './schema.ts';
 import type { SecretRef } from './secret.ts';
-import { parseServerTags, ShorthandError, splitCommand } from './shorthand.ts';
+import { type ServerTags, ShorthandError, splitCommand } from './shorthand.ts';
 import type { TreePath } from './tree.ts';
 
 /** From documents to the peers of the supervisor: MCP servers and model endpoints. */
+
+/** What a mention of a server rests on. */
+export const SERVER_NAMES = ['mcp', 'servers', '*', 'name'] as const;
 
 const TAGS: readonly string[] = ['untrusted_input', 'sensitive', 'egress'];
 
 export function resolveServers(
   documents: readonly ServerDocument[],
-  tagFlags: readonly string[],
+  tagFlags: readonly ServerTags[],
   context: ResolveContext,
 ): McpServerConfig[] {
   const servers: McpServerConfig[] = [];
@@ -25,7 +28,10 @@ export function resolveServers(
       refuse(context, [...path, 'name'], `two MCP servers are named ${document.name}`);
     }
     const transport = transportOf(document, path, context);
-    if (transport === null) continue;
+    if (transport === null) {
+      context.problems.doubt(context.written([...path, 'endpoint']));
+      continue;
+    }
     servers.push({
       name: document.name,
       transport,
@@ -34,7 +40,8 @@ export function resolveServers(
       timeoutMs: document.timeout,
     });
   }
-  return addTags(servers, tagFlags, context);
+  const names = documents.map(({ name }) => name);
+  return addTags(servers, names, tagFlags, context);
 }
 
 function transportOf(
@@ -44,7 +51,12 @@ function transportOf(
 ): McpServerConfig['transport'] | null {
   const { name, endpoint } = document;
   if ((endpoint === undefined) === (document.command === undefined)) {
-    refuse(context, path, `MCP server ${name} needs either an endpoint or a command`);
+    refuse(context, path, `MCP server ${name} needs either an endpoint or a command`, {
+      needs: [
+        [...path, 'endpoint'],
+        [...path, 'command'],
+      ],
+    });
     return null;
   }
   if (endpoint === undefined || endpoint.startsWith('stdio:')) return stdioTransport(document, path, context);
@@ -73,37 +85,40 @@ function stdioTransport(
     return { kind: 'stdio', command: [program, ...args], env: document.env, cwd };
   } catch (error) {
     if (!(error instanceof ShorthandError)) throw error;
-    refuse(context, path, `MCP server ${name} cannot be started: ${error.message}`);
+    refuse(context, path, `MCP server ${name} cannot be started: ${error.message}`, {
+      needs: [
+        [...path, 'endpoint'],
+        [...path, 'command'],
+      ],
+    });
     return null;
   }
 }
 
 function addTags(
   servers: readonly McpServerConfig[],
-  tagFlags: readonly string[],
+  names: readonly string[],
+  tagFlags: readonly ServerTags[],
   context: ResolveContext,
 ): McpServerConfig[] {
   const added = new Map<string, readonly string[]>();
-  const fail = (message: string): void =>
-    context.problems.add({ code: 'USAGE', where: '--mcp-tags', message });
-  for (const text of tagFlags) {
-    try {
-      const { name, tags } = parseServerTags(text);
-      if (!servers.some((server) => server.name === name)) fail(`no MCP server is named ${name}`);
-      for (const tag of tags) {
-        if (!TAGS.includes(tag)) fail(`${quoted(tag)} is not one of ${TAGS.join(', ')}`);
-      }
-      added.set(name, [...(added.get(name) ?? []), ...tags]);
-    } catch (error) {
-      if (!(error instanceof ShorthandError)) throw error;
-      fail(error.message);
+  const flag = { code: 'USAGE', where: '--mcp-tags' } as const;
+  for (const { name, tags } of tagFlags) {
+    if (!names.includes(name)) {
+      refuse(context, [], `no MCP server is named ${name}`, { ...flag, needs: [SERVER_NAMES] });
     }
+    for (const tag of tags) {
+      if (!TAGS.includes(tag)) refuse(context, [], `${quoted(tag)} is not one of ${TAGS.join(', ')}`, flag);
+    }
+    added.set(name, [...(added.get(name) ?? []), ...tags]);
   }
   return servers.map((server) => ({
     ...server,
     tags: [...new Set([...server.tags, ...(added.get(server.name) ?? [])])],
   }));
 }
+
+const ENDPOINTS = ['intelligence', 'endpoints'] as const;
 
 export function resolveIntelligence(
   document: ConfigDocument['intelligence'],
@@ -121,12 +136,10 @@ export function resolveIntelligence(
   });
   const [first] = endpoints;
   if (first === undefined && context.purpose !== 'describe') {
-    refuse(
-      context,
-      [],
-      'no model endpoint is configured',
-      'Give --intelligence URL (or AGENT_INTELLIGENCE); script:final needs no model at all.',
-    );
+    refuse(context, [], 'no model endpoint is configured', {
+      needs: [ENDPOINTS],
+      remedy: 'Give --intelligence URL (or AGENT_INTELLIGENCE); script:final needs no model at all.',
+    });
   }
   if (document.model === undefined && endpoints.some(({ url }) => !url.startsWith('script:'))) {
     context.warnings.push('no model is named (--model); the endpoint has to have a default');
@@ -162,10 +175,11 @@ function numberedTokens(context: ResolveContext, endpoints: number): Map<number,
     const found = NUMBERED.exec(name);
     if (found === null || value === '') continue;
     const at = Number(found[1]) - 1;
-    const fail = (message: string): void =>
-      context.problems.add({ code: 'CONFIG_INVALID', where: name, message });
-    if (tokens.has(at)) fail(`endpoint ${at + 1} has two credentials`);
-    if (at >= endpoints) fail(`there is no endpoint number ${at + 1}; ${endpoints} configured`);
+    if (tokens.has(at)) refuse(context, [], `endpoint ${at + 1} has two credentials`, { where: name });
+    if (at >= endpoints) {
+      const message = `there is no endpoint number ${at + 1}; ${endpoints} configured`;
+      refuse(context, [], message, { where: name, needs: [ENDPOINTS] });
+    }
     tokens.set(
       at,
       found[2] === undefined
@@ -188,21 +202,15 @@ export function checkUrl(text: string, path: TreePath, what: string, context: Re
   }
   if (url.username !== '' || url.password !== '') {
     // Not echoed: the text holds a credential (invariant 9).
-    refuse(
-      context,
-      path,
-      `${what} has an address that carries a user name or password`,
-      'Use a secret reference in a header or token instead.',
-    );
+    refuse(context, path, `${what} has an address that carries a user name or password`, {
+      remedy: 'Use a secret reference in a header or token instead.',
+    });
     return false;
   }
   if (url.protocol === 'http:' && !isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1'))) {
-    refuse(
-      context,
-      path,
-      `${what} is at ${url.origin}: http:// is only allowed on loopback`,
-      'Use https://, or run the peer on this machine.',
-    );
+    refuse(context, path, `${what} is at ${url.origin}: http:// is only allowed on loopback`, {
+      remedy: 'Use https://, or run the peer on this machine.',
+    });
     return false;
   }
   return true;

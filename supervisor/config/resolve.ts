@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import type { Config, LimitsConfig, Mode, ObservabilityConfig, StandbyConfig } from './config.ts';
-import type { ResolveContext } from './context.ts';
+import { type ResolveContext, refuse } from './context.ts';
 import { readInstruction } from './instruction.ts';
 import { type RouteFlags, resolveRoutes, splitServer } from './resolve-routes.ts';
-import { resolveIntelligence, resolveServers } from './resolve-servers.ts';
+import { resolveIntelligence, resolveServers, SERVER_NAMES } from './resolve-servers.ts';
 import type { ConfigDocument } from './schema.ts';
 import { resolveShard } from './shard.ts';
+import type { ServerTags } from './shorthand.ts';
 
 /** What is known beside the document. */
 export interface ResolveFacts {
@@ -14,8 +15,8 @@ export interface ResolveFacts {
   /** Whether standard error is a terminal. */
   readonly terminal: boolean;
   readonly routeFlags: RouteFlags;
-  /** `--mcp-tags`, as given. */
-  readonly tagFlags: readonly string[];
+  /** `--mcp-tags`. */
+  readonly tagFlags: readonly ServerTags[];
 }
 
 /** From a valid document to the configuration; what does not fit is recorded in `context.problems`. */
@@ -26,7 +27,9 @@ export async function resolveConfig(
 ): Promise<Config> {
   const mode = document.mode ?? facts.defaultMode;
   const mcpServers = resolveServers(document.mcp.servers, facts.tagFlags, context);
-  const { routes, subscriptions } = await resolveRoutes(document, facts.routeFlags, mcpServers, context);
+  // Also of those that cannot be used: a mention of them is no mistake.
+  const names = document.mcp.servers.map(({ name }) => name);
+  const { routes, subscriptions } = await resolveRoutes(document, facts.routeFlags, names, context);
   const { schedule, lifecycle, serve, cgroup } = document;
   const file = (path: string | undefined): string | null =>
     path === undefined ? null : resolve(context.cwd, path);
@@ -50,12 +53,7 @@ export async function resolveConfig(
     mcpServers,
     routes,
     subscriptions,
-    standby: resolveStandby(
-      document.standby,
-      document.claim,
-      mcpServers.map(({ name }) => name),
-      context,
-    ),
+    standby: resolveStandby(document.standby, document.claim, names, context),
     shard: resolveShard(document.shard.index, document.shard.timer, context),
     schedule:
       schedule.interval === undefined && schedule.cron === undefined
@@ -96,12 +94,13 @@ function resolveStandby(
   if (server !== null) {
     return { assignFrom: { server, uri: match }, ttlMs: claim.ttl, renewFraction: claim.renew_fraction };
   }
-  context.problems.add({
-    code: 'CONFIG_INVALID',
-    where: context.where(['standby', 'assign_from']),
-    message: 'standby needs to know who assigns: assign_from must be SERVER:URI with a declared server',
-    remedy: 'Give --assign-from SERVER:URI.',
-  });
+  const path = ['standby', 'assign_from'];
+  refuse(
+    context,
+    path,
+    'standby needs to know who assigns: assign_from must be SERVER:URI with a declared server',
+    { needs: [path, SERVER_NAMES], remedy: 'Give --assign-from SERVER:URI.', left: 'out' },
+  );
   return null;
 }
 

@@ -23,7 +23,7 @@ export function resolveShardKey(
         context,
         [...at, 'segment'],
         `the shard key of ${what} is the segment ${segment}, which its template ${quoted(template)} does not have`,
-        `Write {${segment}} where it stands in the URI, as in queue:///{${segment}}/{item}.`,
+        { remedy: `Write {${segment}} where it stands in the URI, as in queue:///{${segment}}/{item}.` },
       );
     }
     return { kind: 'segment', name: segment, template };
@@ -38,7 +38,7 @@ export function resolveShardKey(
       context,
       [...at, 'metadata'],
       `the shard key of ${what} is ${quoted(document.metadata)}, which is no JSON pointer`,
-      'A pointer begins with a slash, as in /tenant.',
+      { remedy: 'A pointer begins with a slash, as in /tenant.' },
     );
   }
   return { kind: 'metadata', pointer: document.metadata };

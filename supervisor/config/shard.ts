@@ -29,7 +29,7 @@ export function resolveShard(
       context,
       PATH,
       `shard ${index} does not exist among ${count}${found[1] === 'auto' ? ` (${text})` : ''}`,
-      `K counts from 0: the last of ${count} is ${count - 1}/${count}.`,
+      { remedy: `K counts from 0: the last of ${count} is ${count - 1}/${count}.` },
     );
     return unsharded;
   }
@@ -51,11 +51,8 @@ function ordinal(text: string, context: ResolveContext): number | null {
     variable === undefined
       ? 'neither AGENT_POD_NAME nor HOSTNAME is set'
       : `${variable}=${quoted(name)} does not end in a number`;
-  refuse(
-    context,
-    PATH,
-    `the shard ${text} takes its number from the pod or unit name, but ${reason}`,
-    'Run it in a StatefulSet or as a numbered unit, or write the shard as K/N.',
-  );
+  refuse(context, PATH, `the shard ${text} takes its number from the pod or unit name, but ${reason}`, {
+    remedy: 'Run it in a StatefulSet or as a numbered unit, or write the shard as K/N.',
+  });
   return null;
 }

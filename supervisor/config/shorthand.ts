@@ -14,15 +14,27 @@ export function parseServer(text: string): TreeMap {
   return { name: text.slice(0, at), endpoint: text.slice(at + 1) };
 }
 
+/** Data-flow tags given to a server. */
+export interface ServerTags {
+  readonly name: string;
+  readonly tags: readonly string[];
+}
+
 /** `name=tag,tag`. */
-export function parseServerTags(text: string): { readonly name: string; readonly tags: readonly string[] } {
+export function parseServerTags(text: string): ServerTags {
   const at = text.indexOf('=');
   if (at < 1) throw new ShorthandError(`${quote(text)} is not NAME=TAG[,TAG]`);
   return { name: text.slice(0, at), tags: splitList(text.slice(at + 1)) };
 }
 
+/** A claim given to a route. */
+export interface GivenClaim {
+  readonly match: string;
+  readonly claim: TreeMap;
+}
+
 /** `uri=server[:tool|resource]`; the last `=` counts, since a URI may hold one. */
-export function parseClaim(text: string): { readonly match: string; readonly claim: TreeMap } {
+export function parseClaim(text: string): GivenClaim {
   const at = text.lastIndexOf('=');
   const server = text.slice(at + 1);
   if (at < 1 || server === '') {

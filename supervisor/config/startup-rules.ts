@@ -30,27 +30,29 @@ export async function checkStartup(config: Config, context: ResolveContext): Pro
 function checkMode(config: Config, context: ResolveContext): void {
   const { mode, standby, routes, schedule } = config;
   if (standby !== null && mode !== 'reactive') {
-    refuse(context, ['standby', 'enabled'], `standby is for reactive mode, and the mode is ${mode}`);
+    refuse(context, ['standby', 'enabled'], `standby is for reactive mode, and the mode is ${mode}`, {
+      needs: [['standby', 'enabled'], ['mode']],
+    });
   }
   if (context.purpose === 'describe') return;
   if (mode === 'reactive' && routes.length === 0 && standby === null && schedule === null) {
-    refuse(
-      context,
-      ['mode'],
-      'reactive mode has nothing to react to',
-      'Give a --subscribe or --route (and the --mcp server it comes from), an interval, or another --mode.',
-    );
+    refuse(context, ['mode'], 'reactive mode has nothing to react to', {
+      needs: [['mode'], ['routes'], ['subscribe'], ['standby'], ['schedule']],
+      remedy:
+        'Give a --subscribe or --route (and the --mcp server it comes from), an interval, or another --mode.',
+    });
   }
   if (mode === 'reactive' && routes.length > 0 && config.mcpServers.length === 0) {
-    refuse(
-      context,
-      ['mode'],
-      'no MCP server is declared, so nothing can be subscribed to',
-      'Declare the source with --mcp NAME=ENDPOINT.',
-    );
+    refuse(context, ['mode'], 'no MCP server is declared, so nothing can be subscribed to', {
+      needs: [['mode'], ['mcp', 'servers']],
+      remedy: 'Declare the source with --mcp NAME=ENDPOINT.',
+    });
   }
   if (mode === 'schedule' && schedule === null) {
-    refuse(context, ['mode'], 'schedule mode has no clock', 'Give --interval DURATION or --cron FIELDS.');
+    refuse(context, ['mode'], 'schedule mode has no clock', {
+      needs: [['mode'], ['schedule']],
+      remedy: 'Give --interval DURATION or --cron FIELDS.',
+    });
   }
 }
 
@@ -58,11 +60,15 @@ function checkMode(config: Config, context: ResolveContext): void {
 function checkInstructions(config: Config, context: ResolveContext): void {
   if (config.instruction !== null || context.purpose === 'describe') return;
   const remedy = 'Give --instruction TEXT or --instruction-file PATH (or AGENT_INSTRUCTION).';
+  const needs = [['mode'], ['schedule'], ['agent', 'instruction'], ['agent', 'instruction_file']];
   const bare = config.routes.find((route) => route.instruction === null);
   if (config.mode !== 'reactive' || config.schedule !== null) {
-    refuse(context, [], `${config.mode} mode has no instruction`, remedy);
+    refuse(context, [], `${config.mode} mode has no instruction`, { needs, remedy });
   } else if (bare !== undefined) {
-    refuse(context, [], `route ${bare.name} has no instruction, and neither has the agent`, remedy);
+    refuse(context, [], `route ${bare.name} has no instruction, and neither has the agent`, {
+      needs: [...needs, ['routes']],
+      remedy,
+    });
   }
 }
 
@@ -74,7 +80,13 @@ function checkDrain({ lifecycle }: Config, context: ResolveContext): void {
       context,
       ['lifecycle', 'drain_timeout'],
       `the drain may take ${drain}, but the platform kills after ${formatDuration(podGraceMs)}`,
-      'Make drain-timeout shorter than the pod grace.',
+      {
+        needs: [
+          ['lifecycle', 'drain_timeout'],
+          ['lifecycle', 'pod_grace'],
+        ],
+        remedy: 'Make drain-timeout shorter than the pod grace.',
+      },
     );
   } else if (podGraceMs === null && drainTimeoutMs >= USUAL_GRACE_MS) {
     context.warnings.push(

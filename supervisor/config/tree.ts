@@ -7,7 +7,10 @@ export class SecretValue {
   constructor(readonly ref: SecretRef) {}
 }
 
-export type Tree = string | number | boolean | null | SecretValue | readonly Tree[] | TreeMap;
+/** Stands where a text could not be expanded: something is said there, and nobody knows what. */
+export class UnknownValue {}
+
+export type Tree = string | number | boolean | null | SecretValue | UnknownValue | readonly Tree[] | TreeMap;
 export interface TreeMap {
   readonly [key: string]: Tree;
 }
@@ -23,7 +26,8 @@ export interface Layer {
 }
 
 export function isMap(tree: Tree | undefined): tree is TreeMap {
-  return typeof tree === 'object' && tree !== null && !isList(tree) && !(tree instanceof SecretValue);
+  if (typeof tree !== 'object' || tree === null || isList(tree)) return false;
+  return !(tree instanceof SecretValue) && !(tree instanceof UnknownValue);
 }
 
 export function isList(tree: Tree | undefined): tree is readonly Tree[] {

@@ -13,9 +13,17 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
-import { expandText } from './expand.ts';
-import { ConfigProblems, quoted } from './problems.ts';
-import { isMap, type Layer, type Tree, type TreeMap, type TreePath, withoutNulls } from './tree.ts';
+import { type ExpandOptions, expandValue } from './expand.ts';
+import { type ConfigProblems, quoted } from './problems.ts';
+import {
+  isMap,
+  type Layer,
+  type Tree,
+  type TreeMap,
+  type TreePath,
+  UnknownValue,
+  withoutNulls,
+} from './tree.ts';
 
 /** A configuration file is text that a person wrote; more than this is a mistake. */
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -23,18 +31,20 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_NODES = 100_000;
 const MAX_DEPTH = 64;
 
-export interface ReadFileOptions {
-  readonly cwd: string;
-  readonly env: NodeJS.ProcessEnv;
-}
-
 /**
- * Reads a YAML (or JSON) file as one layer, `${NAME}` expanded and secret references parsed.
- *
- * @throws AgentdError CONFIG_INVALID or CONFIG_UNSET_VARIABLE, located as `file:line:column`
+ * Reads a YAML (or JSON) file as one layer, `${NAME}` expanded and secret references parsed. What is
+ * wrong is added to `problems`, located as `file:line:column`. Null when nobody can say what the file
+ * holds.
  */
-export function readYamlLayer(path: string, options: ReadFileOptions): Layer {
-  return new YamlReader(path, readText(path, options.cwd), options).read();
+export function readYamlLayer(path: string, options: ExpandOptions, problems: ConfigProblems): Layer | null {
+  try {
+    return new YamlReader(path, readText(path, options.cwd), options, problems).read();
+  } catch (error) {
+    if (!(error instanceof AgentdError)) throw error;
+    const { code, message, remedy } = error;
+    problems.add({ code, where: null, message, remedy });
+    return null;
+  }
 }
 
 function readText(path: string, cwd: string): string {
@@ -62,16 +72,17 @@ function reason(error: unknown): string {
 
 class YamlReader {
   private readonly lines = new LineCounter();
-  private readonly problems = new ConfigProblems();
   private readonly positions = { key: new Map<string, number>(), value: new Map<string, number>() };
   private nodes = 0;
 
   constructor(
     private readonly path: string,
     private readonly text: string,
-    private readonly options: ReadFileOptions,
+    private readonly options: ExpandOptions,
+    private readonly problems: ConfigProblems,
   ) {}
 
+  /** @throws AgentdError CONFIG_INVALID when the file as a whole cannot be read */
   read(): Layer {
     const [document, second] = parseAllDocuments(this.text, {
       lineCounter: this.lines,
@@ -82,20 +93,23 @@ class YamlReader {
     });
     // An unknown tag is a warning to the parser; here it is a value nobody would read as written.
     const [issue] = [...(document?.errors ?? []), ...(document?.warnings ?? [])];
-    if (issue !== undefined) this.fail(issue.pos[0], `not valid YAML: ${issue.message}`);
+    if (issue !== undefined) throw this.unreadable(issue.pos[0], `not valid YAML: ${issue.message}`);
     if (second !== undefined) {
-      this.fail(second.range[0], 'a second YAML document is not allowed; use several --config files');
+      throw this.unreadable(
+        second.range[0],
+        'a second YAML document is not allowed; use several --config files',
+      );
     }
-    this.problems.throwIfAny();
     const root = document?.contents ?? null;
     const tree = document === undefined || root === null ? {} : this.convert(root, [], document);
     // A file of comments alone says nothing, which is allowed.
     const mapping = tree === null ? {} : tree;
-    if (!isMap(mapping)) this.fail(root?.range?.[0] ?? 0, 'the file must hold a mapping of keys to values');
-    this.problems.throwIfAny();
+    if (!isMap(mapping)) {
+      throw this.unreadable(root?.range?.[0] ?? 0, 'the file must hold a mapping of keys to values');
+    }
     return {
       name: this.path,
-      tree: isMap(mapping) ? withoutNulls(mapping) : {},
+      tree: withoutNulls(mapping),
       locate: (path, part) => this.locate(path, part),
     };
   }
@@ -105,14 +119,15 @@ class YamlReader {
     const offset = node.range?.[0] ?? 0;
     this.positions.value.set(keyOf(path), offset);
     if (this.nodes > MAX_NODES || path.length > MAX_DEPTH) {
-      this.fail(offset, `the file is too large or too deep (${MAX_NODES} values, ${MAX_DEPTH} levels)`);
-      this.problems.throwIfAny();
+      throw this.unreadable(
+        offset,
+        `the file is too large or too deep (${MAX_NODES} values, ${MAX_DEPTH} levels)`,
+      );
     }
     if (isAlias(node)) {
       const target = node.resolve(document);
       if (target !== undefined) return this.convert(target, path, document);
-      this.fail(offset, `the alias *${node.source} refers to nothing`);
-      return null;
+      return this.unknown(offset, `the alias *${node.source} refers to nothing`);
     }
     if (isYamlMap(node)) return this.convertMap(node, path, document);
     if (isSeq(node)) {
@@ -137,31 +152,18 @@ class YamlReader {
   private scalar(value: unknown, offset: number): Tree {
     if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value;
     if (typeof value !== 'string') {
-      this.fail(offset, `the value ${quoted(String(value))} is not text, a number or true/false`);
-      return null;
+      return this.unknown(offset, `the value ${quoted(String(value))} is not text, a number or true/false`);
     }
-    return expandText(value, this.options, ({ kind, name }) => {
-      const where = this.at(offset);
-      if (kind === 'unset') {
-        this.problems.add({
-          code: 'CONFIG_UNSET_VARIABLE',
-          where,
-          message: `the environment variable ${name} is not set`,
-          remedy: `Set ${name}, or write $\${${name}} for the literal text.`,
-        });
-      } else {
-        this.problems.add({
-          code: 'CONFIG_INVALID',
-          where,
-          message: `${name} does not name an environment variable`,
-          remedy: 'Write ${NAME} with letters, digits and _, or $${ for a literal ${.',
-        });
-      }
-    });
+    return expandValue(value, this.at(offset), this.options, this.problems);
   }
 
-  private fail(offset: number, message: string): void {
+  private unknown(offset: number, message: string): UnknownValue {
     this.problems.add({ code: 'CONFIG_INVALID', where: this.at(offset), message });
+    return new UnknownValue();
+  }
+
+  private unreadable(offset: number, message: string): AgentdError {
+    return new AgentdError('CONFIG_INVALID', `${this.at(offset)}: ${message}`);
   }
 
   private at(offset: number): string {

@@ -54,6 +54,7 @@ describe('a schema mistake', () => {
       'a.yaml:4:1: unknown key "instruction" (did you mean agent.instruction?)',
       'a.yaml:7:24: routes[0].claim: unknown key "tll" (did you mean ttl?)',
       'a.yaml:8:5: routes[1].match: is required',
+      'a.yaml:7:21: the claim of route a://b names the MCP server s, which is not declared',
     ]);
   });
 

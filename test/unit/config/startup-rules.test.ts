@@ -16,6 +16,7 @@ async function said(change: Partial<Config>): Promise<string> {
     warnings: [],
     where: () => null,
     rank: () => -1,
+    written: (path: readonly (string | number)[]) => path,
   };
   await checkStartup({ ...config, ...change }, context);
   try {

@@ -122,6 +122,13 @@ describe('the unit files', () => {
     expect(service('agentd-shard@.service', 'ExecStart')).toContain('AGENT_SHARD=%i/${AGENT_SHARDS}');
   });
 
+  it.each(SERVICES)('%s leaves its variables to agentd, but for the one in the environment', (name) => {
+    const command = service(name, 'ExecStart') ?? '';
+    expect(command.match(/(?<!\$)\$\{\w+\}/g) ?? []).toEqual(
+      name === 'agentd-shard@.service' ? ['${AGENT_SHARDS}'] : [],
+    );
+  });
+
   it.each(DROP_INS)('drop-ins/%s is one section, and says where it goes', (name) => {
     const text = read(`drop-ins/${name}`);
     expect([...parse(text).keys()]).toEqual(['Service']);
@@ -164,7 +171,10 @@ describe('the examples for /etc/agentd', () => {
   it('are refused for a partition without a name', async () => {
     const refused = await refusal(given(['agentd.yaml', 'partition.yaml'], {}));
     expect(refused.exitCode).toBe(2);
-    expect(refused.message).toContain('PARTITION');
+    expect(refused.message).toMatch(
+      /partition\.yaml:\d+:\d+: the environment variable PARTITION is not set$/,
+    );
+    expect(refused.remedy).toMatch(/^Set PARTITION/);
   });
 });
 
