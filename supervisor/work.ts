@@ -1,8 +1,6 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { ulid } from 'ulid';
+import { childCommand } from './children/child-command.ts';
 import { ChildSupervisor } from './children/child-supervisor.ts';
-import { type Inspection, inspectionArguments } from './children/inspection.ts';
 import { ruleOfTwo } from './children/rule-of-two.ts';
 import type { RunOutcome } from './children/run.ts';
 import type { Config } from './config/config.ts';
@@ -64,13 +62,6 @@ export interface Work {
   readonly sessions: Sessions;
   readonly rootRuns: RootRuns;
   readonly standby: Standby | null;
-}
-
-/** The child program beside this bundle, or the built one when the sources run as they are. */
-function childCommand(inspect: Inspection | null): readonly [string, ...string[]] {
-  const beside = fileURLToPath(new URL('./child.js', import.meta.url));
-  const built = fileURLToPath(new URL('../dist/child.js', import.meta.url));
-  return [process.execPath, ...inspectionArguments(inspect), existsSync(beside) ? beside : built];
 }
 
 /** Builds what takes updates and ticks to children. Warm children start at once. */

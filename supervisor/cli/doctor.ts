@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
 import type { Config } from '../config/config.ts';
+import { expandOrRefuse } from '../config/expand.ts';
 import type { FlagValues } from '../config/flag-layers.ts';
 import type { Finding } from '../console/doctor/finding.ts';
 import { type DescribeFlag, engineCommand, givenFlags } from './engine-command.ts';
@@ -14,14 +15,21 @@ const DEFAULT_AGENTS = 64;
 export function doctorCommand(run: (action: VerbAction) => void, describe?: DescribeFlag): Command {
   const command = engineCommand('doctor', describe)
     .description('check this machine and, with the flags of supervise, a configuration on it')
+    .option('--db <path>', 'database of a coordination server, or postgres://… [AGENT_COORDINATE_DB]')
     .option('--json', 'one finding a line as JSON');
   return command.action(() => {
-    const { '--json': json, ...flags } = givenFlags(command);
-    run((host) => examine(host, flags, json === true));
+    const { '--json': json, '--db': db, ...flags } = givenFlags(command);
+    run((host) => examine(host, flags, databaseOf(db, host.env), json === true));
   });
 }
 
-async function examine(host: Host, flags: FlagValues, json: boolean): Promise<number> {
+/** What `agentd coordinate` would open, were it started like this; null when nothing says so. */
+function databaseOf(flag: FlagValues[string] | undefined, env: NodeJS.ProcessEnv): string | null {
+  if (typeof flag === 'string') return expandOrRefuse(flag, '--db', env);
+  return (env.AGENT_COORDINATE_DB ?? '') === '' ? null : (env.AGENT_COORDINATE_DB ?? null);
+}
+
+async function examine(host: Host, flags: FlagValues, db: string | null, json: boolean): Promise<number> {
   const [{ exitCodeFor, findingLine }, { paintFor }] = await Promise.all([
     import('../console/doctor/finding.ts'),
     import('../console/style.ts'),
@@ -38,6 +46,12 @@ async function examine(host: Host, flags: FlagValues, json: boolean): Promise<nu
   const { checkMachine } = await import('../console/doctor/machine.ts');
   const agents = config?.limits.maxTotalSubagents ?? DEFAULT_AGENTS;
   show(await checkMachine(agents, config?.cgroup !== null && config !== null));
+  const { checkChild } = await import('../console/doctor/child.ts');
+  show([await checkChild(host.env)]);
+  if (db !== null) {
+    const { checkLedger } = await import('../console/doctor/ledger.ts');
+    show([await checkLedger(db, host.cwd)]);
+  }
   show(findings);
   if (config !== null) {
     const [wiring, peers] = await Promise.all([

@@ -79,7 +79,9 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
 ];
 
 const COMPONENT = 'ledger';
-const NEWEST = MIGRATIONS.at(-1)?.version ?? 0;
+/** The newest schema version this build knows. */
+export const NEWEST_POSTGRES_SCHEMA = MIGRATIONS.at(-1)?.version ?? 0;
+const NEWEST = NEWEST_POSTGRES_SCHEMA;
 /** Any number: the same for every build, so that servers that start at once take turns. */
 export const MIGRATION_LOCK = 4_711_202_601;
 
@@ -98,11 +100,7 @@ export async function migrate(client: ClientBase, name: string): Promise<void> {
     await client.query(
       'CREATE TABLE IF NOT EXISTS agentd.agentd_schema (component text PRIMARY KEY, version integer NOT NULL)',
     );
-    const { rows } = await client.query<{ version: number }>(
-      'SELECT version FROM agentd.agentd_schema WHERE component = $1',
-      [COMPONENT],
-    );
-    const current = rows[0]?.version ?? 0;
+    const current = (await versionOf(client)) ?? 0;
     if (current > NEWEST || current < 0) {
       throw new AgentdError(
         'LEDGER_SCHEMA_UNKNOWN',
@@ -120,4 +118,37 @@ export async function migrate(client: ClientBase, name: string): Promise<void> {
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
   }
+}
+
+/** What is known of a ledger in a database without touching it. */
+export interface PostgresSchema {
+  /** Null when there is no ledger yet. */
+  readonly version: number | null;
+  /** Whether this user may use the ledger there is, or make one. */
+  readonly allowed: boolean;
+}
+
+export async function postgresSchema(client: ClientBase): Promise<PostgresSchema> {
+  // From the catalogues, which everybody may read.
+  const { rows } = await client.query<{ present: boolean; usable: boolean; creatable: boolean }>(
+    `SELECT count(c.oid) > 0 AS present,
+            coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE')
+              AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+              AND has_table_privilege(c.oid, 'UPDATE')), false) AS usable,
+            coalesce(bool_and(has_schema_privilege(n.oid, 'CREATE')),
+                     has_database_privilege(current_database(), 'CREATE')) AS creatable
+     FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'agentd_schema'
+     WHERE n.nspname = 'agentd'`,
+  );
+  const [row] = rows;
+  if (row?.present !== true) return { version: null, allowed: row?.creatable === true };
+  return { version: row.usable ? await versionOf(client) : null, allowed: row.usable };
+}
+
+async function versionOf(client: ClientBase): Promise<number | null> {
+  const { rows } = await client.query<{ version: number }>(
+    'SELECT version FROM agentd.agentd_schema WHERE component = $1',
+    [COMPONENT],
+  );
+  return rows[0]?.version ?? null;
 }

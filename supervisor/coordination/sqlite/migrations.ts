@@ -76,7 +76,9 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
 ];
 
 const COMPONENT = 'ledger';
-const NEWEST = MIGRATIONS.at(-1)?.version ?? 0;
+/** The newest schema version this build knows. */
+export const NEWEST_SQLITE_SCHEMA = MIGRATIONS.at(-1)?.version ?? 0;
+const NEWEST = NEWEST_SQLITE_SCHEMA;
 
 /**
  * Brings the database to the newest schema. Call inside BEGIN IMMEDIATE, so that of several
@@ -88,10 +90,7 @@ export function migrate(db: Database, name: string): void {
   db.exec(
     'CREATE TABLE IF NOT EXISTS agentd_schema (component TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID',
   );
-  const row = db
-    .prepare<[string], { version: number }>('SELECT version FROM agentd_schema WHERE component = ?')
-    .get(COMPONENT);
-  const current = row?.version ?? 0;
+  const current = versionOf(db) ?? 0;
   if (current > NEWEST || current < 0) {
     throw new AgentdError(
       'LEDGER_SCHEMA_UNKNOWN',
@@ -103,4 +102,17 @@ export function migrate(db: Database, name: string): void {
   db.prepare(
     'INSERT INTO agentd_schema (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version',
   ).run(COMPONENT, NEWEST);
+}
+
+/** The schema version of a ledger; null when the database holds none yet. Changes nothing. */
+export function sqliteSchema(db: Database): number | null {
+  const table = db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'agentd_schema'");
+  return table.get() === undefined ? null : versionOf(db);
+}
+
+function versionOf(db: Database): number | null {
+  const row = db
+    .prepare<[string], { version: number }>('SELECT version FROM agentd_schema WHERE component = ?')
+    .get(COMPONENT);
+  return row?.version ?? null;
 }

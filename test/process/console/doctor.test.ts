@@ -1,9 +1,12 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import Sqlite from 'better-sqlite3';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { checkChild } from '../../../supervisor/console/doctor/child.ts';
+import { checkLedger } from '../../../supervisor/console/doctor/ledger.ts';
 import {
   checkCgroup,
   checkClock,
@@ -12,6 +15,8 @@ import {
   checkNode,
 } from '../../../supervisor/console/doctor/machine.ts';
 import { checkFolder, checkPort } from '../../../supervisor/console/doctor/wiring.ts';
+import { openLedger } from '../../../supervisor/coordination/open-ledger.ts';
+import { ask, POSTGRES_MISSING, type PostgresServer, startPostgres } from '../../helpers/postgres.ts';
 import { runVerb } from '../../helpers/run-verb.ts';
 import { type ServingProcess, startServing } from '../../helpers/serving-process.ts';
 
@@ -68,9 +73,13 @@ describe('agentd doctor', () => {
       'subreaper',
       'setpriv',
       'clock',
+      'child',
       'configuration',
     ]);
     expect(of('node')[0]?.verdict).toBe('ok');
+    expect(of('child')).toMatchObject([
+      { verdict: 'ok', detail: expect.stringMatching(/^starts, is ready after \d+ ms and ends$/) },
+    ]);
     for (const { verdict, remedy } of findings) expect(remedy === null).toBe(verdict === 'ok');
   });
 
@@ -158,5 +167,134 @@ describe('the checks of the machine', () => {
       ['ok', 'ok'],
       ['fail', 'warn'],
     ]).toContainEqual([asked, not]);
+  });
+});
+
+describe('the check of a child', () => {
+  it.each([
+    [
+      'ends at once',
+      'console.error("out of order"); process.exit(3)',
+      /^ends before it is ready, with exit code 3: out of order$/,
+    ],
+    ['stays silent', 'process.stdin.resume()', /^starts, but is not ready within 1 s$/],
+    [
+      'speaks something else',
+      'console.log(JSON.stringify({hello: 1})); process.stdin.resume()',
+      /^starts, but speaks another protocol$/,
+    ],
+  ])('says why a child that %s will not do', async (_name, source, said) => {
+    const program = join(folder, 'child.cjs');
+    await writeFile(program, source);
+    const finding = await checkChild(process.env, program, 1_000);
+    expect(finding.verdict).toBe('fail');
+    expect(finding.detail).toMatch(said);
+    expect(finding.remedy).toContain(program);
+  });
+
+  it('says when the program is not there', async () => {
+    const finding = await checkChild(process.env, join(folder, 'absent.js'));
+    expect(finding).toMatchObject({ verdict: 'fail', detail: expect.stringContaining('absent.js') });
+  });
+});
+
+describe('the check of a ledger in SQLite', () => {
+  const path = () => join(folder, 'ledger.sqlite');
+  const policy = { maxAttempts: 5, dedupeHorizonMs: 1_000, tenantQuota: null };
+
+  it('takes one that can be made, one that is there, and one in use', async () => {
+    expect(await checkLedger('ledger.sqlite', folder)).toMatchObject({
+      verdict: 'ok',
+      detail: expect.stringContaining('can be made'),
+    });
+    await expect(access(path())).rejects.toThrow();
+    const ledger = await openLedger('ledger.sqlite', folder, policy);
+    expect(await checkLedger(path(), '/')).toMatchObject({
+      verdict: 'ok',
+      detail: `${path()} answers, schema version 1`,
+    });
+    await ledger.close();
+    expect(await checkLedger(path(), '/')).toMatchObject({ verdict: 'ok' });
+  });
+
+  it('refuses another version, a file that is no database, a folder, and a folder that is not there', async () => {
+    await (await openLedger('ledger.sqlite', folder, policy)).close();
+    const database = new Sqlite(path());
+    database.exec("UPDATE agentd_schema SET version = 99 WHERE component = 'ledger'");
+    database.close();
+    expect(await checkLedger(path(), '/')).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('version 99'),
+    });
+    await writeFile(join(folder, 'text.db'), 'not a database, but long enough to have a header\n'.repeat(40));
+    expect(await checkLedger('text.db', folder)).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('NOTADB'),
+    });
+    expect(await checkLedger('.', folder)).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('not a regular file'),
+    });
+    expect(await checkLedger('no/such/folder.db', folder)).toMatchObject({
+      check: 'ledger',
+      verdict: 'fail',
+      detail: expect.stringContaining('does not exist'),
+    });
+  });
+
+  it('is part of agentd doctor, by flag or by variable, and changes the exit code', async () => {
+    const good = await runVerb(['doctor', '--json', '--db', '${DIR}/a.db'], { env: { DIR: folder } });
+    expect(good.stdout).toContain(`${join(folder, 'a.db')} does not exist yet and can be made`);
+    expect(good.code).toBe(0);
+    const bad = await runVerb(['doctor', '--json'], { env: { AGENT_COORDINATE_DB: '/no/such/folder/a.db' } });
+    expect(bad.stdout).toContain('"check":"ledger","verdict":"fail"');
+    expect(bad.code).toBe(1);
+  });
+});
+
+if (POSTGRES_MISSING !== null) console.warn(POSTGRES_MISSING);
+
+describe.skipIf(POSTGRES_MISSING !== null)('the check of a ledger in PostgreSQL', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.stop());
+
+  it('tells an empty database, a ledger, another version, missing rights and no database apart', async () => {
+    const url = await server.createDatabase();
+    expect(await checkLedger(url, '/')).toMatchObject({
+      verdict: 'ok',
+      detail: expect.stringContaining('no ledger yet'),
+    });
+    await ask(url, 'CREATE ROLE nobody_much LOGIN');
+    await ask(url, `REVOKE CREATE ON DATABASE ${new URL(url).pathname.slice(1)} FROM PUBLIC`);
+    const other = url.replace('agentd@', 'nobody_much:se%20cret@');
+    expect(await checkLedger(other, '/')).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('may not use'),
+    });
+    await (await openLedger(url, '/', { maxAttempts: 5, dedupeHorizonMs: 1_000, tenantQuota: null })).close();
+    expect(await checkLedger(url, '/')).toMatchObject({
+      verdict: 'ok',
+      detail: expect.stringContaining('schema version 1'),
+    });
+    expect(await checkLedger(other, '/')).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('may not use'),
+    });
+    await ask(url, "UPDATE agentd.agentd_schema SET version = 99 WHERE component = 'ledger'");
+    expect(await checkLedger(url, '/')).toMatchObject({
+      verdict: 'fail',
+      detail: expect.stringContaining('version 99'),
+    });
+    const gone = await checkLedger(server.url('nowhere'), '/');
+    expect(gone).toMatchObject({ verdict: 'fail', detail: expect.stringContaining('nowhere') });
+  });
+
+  it('says that nobody listens, and never the password', async () => {
+    const finding = await checkLedger('postgres://me:se%20cret@127.0.0.1:1/x', '/');
+    expect(finding).toMatchObject({ verdict: 'fail', detail: expect.stringContaining('ECONNREFUSED') });
+    expect(JSON.stringify(finding)).not.toContain('se%20cret');
   });
 });
