@@ -66,6 +66,15 @@ export const statusDocument = z.looseObject({
   inflight_reactions: z.number().int().min(0),
   /** Null: unbounded. */
   budget_tokens_remaining: z.number().nullable(),
+  /** The supervisor itself, its threads included and its children not. */
+  process: z
+    .looseObject({
+      pid: z.number().int(),
+      /** Per cent of one core, over the last moments. */
+      cpu_percent: z.number().min(0),
+      rss_bytes: z.number().min(0),
+    })
+    .optional(),
 });
 export type StatusDocument = z.infer<typeof statusDocument>;
 

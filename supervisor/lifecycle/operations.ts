@@ -24,6 +24,7 @@ import type { Sessions } from '../routing/sessions.ts';
 import type { ManagementPort } from '../surface/management-port.ts';
 import type { EventRing } from '../telemetry/event-ring.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { OwnUsage } from '../telemetry/own-usage.ts';
 import type { RecentReports } from '../telemetry/reports.ts';
 import { type Connections, unknownServer } from './connections.ts';
 import type { RunFactory } from './run-factory.ts';
@@ -58,6 +59,7 @@ const KEPT_OUTCOMES = 256;
 /** What operators see and do: reads answer from memory, commands are taken by the reactor. */
 export class Operations implements ManagementPort {
   private readonly outcomes = new Map<string, RunOutcome>();
+  private readonly usage = new OwnUsage();
 
   constructor(private readonly deps: OperationsDeps) {}
 
@@ -100,6 +102,7 @@ export class Operations implements ManagementPort {
       pending_events: pending,
       inflight_reactions: inflight,
       budget_tokens_remaining: supervisor.gate().budgetRemaining,
+      process: { ...this.usage.read() },
     };
   }
 

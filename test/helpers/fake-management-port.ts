@@ -58,6 +58,7 @@ export function fakeManagementPort(): FakeManagementPort {
     uptime_ms: 1,
     config_generation: 1,
     active_subagents: 1,
+    process: { pid: 4711, cpu_percent: 1.5, rss_bytes: 90 * 1024 * 1024 },
     pending_events: 0,
     inflight_reactions: 0,
     budget_tokens_remaining: null,

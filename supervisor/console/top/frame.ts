@@ -48,6 +48,7 @@ function instanceLines(watched: Watched, paint: Paint): string[] {
         ['tokens', tokensText(state, samples)],
         ['model', modelText(samples, paint)],
         ['agents', agentsText(state, samples)],
+        ...selfRow(state),
       ];
       return [
         instanceLine(state.status, paint),
@@ -127,6 +128,13 @@ function agentsText({ inventory, status }: InstanceState, samples: Samples): str
     `${plural(samples.sum('agent_subagent_restarts_total'), 'restart')}`,
     `${countText(samples.sum('agent_subagent_stuck_kills_total'))} stuck`,
   ].join(' · ');
+}
+
+/** The supervisor itself; instances of older builds do not say. */
+function selfRow({ status: { process: own } }: InstanceState): (readonly [string, string])[] {
+  if (own === undefined) return [];
+  const figures = [`CPU ${percentText(own.cpu_percent)}`, `RSS ${bytesText(own.rss_bytes)}`];
+  return [['itself', [...figures, `pid ${own.pid}`].join(' · ')]];
 }
 
 function counts(samples: Samples, names: readonly (readonly [string, string])[]): string {

@@ -65,6 +65,7 @@ describe('the verbs that show and operate a running supervisor', () => {
     expect(top.code).toBe(0);
     expect(top.stdout).toMatch(/gates +reactions 0 ·/);
     expect(top.stdout).toMatch(/└─ 0 {2}running/);
+    expect(top.stdout).toMatch(/itself +CPU [\d.]+% · RSS [\d.]+ MiB · pid \d+/);
     expect(await runVerb(['top', '--once', ...access, '--url', 'http://127.0.0.1:1'])).toMatchObject({
       code: 1,
     });

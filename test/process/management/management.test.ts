@@ -101,6 +101,9 @@ describe('the management surface of a running supervisor', () => {
       free_slots: 1,
       saturation: 0.5,
     });
+    const { process: own } = await read('agent://status', statusDocument);
+    expect(own?.pid).toBe(supervisor.pid);
+    expect(own?.rss_bytes).toBeGreaterThan(10 * 1024 * 1024);
     const events = await read('agent://events', eventsPage);
     expect(events.events.map(({ event }) => event)).toContain('claim.granted');
     await expect(client.readResource({ uri: 'agent://nothing' })).rejects.toMatchObject({ code: -32002 });

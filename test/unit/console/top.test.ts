@@ -71,6 +71,7 @@ describe('a frame of agentd top', () => {
     expect(text).toContain('tokens  1,234 in · 7 out · 0/s · no budget');
     expect(text).toContain('p95 2.1 s');
     expect(text).toContain('cgroup 1.0 MiB');
+    expect(text).toContain('itself  CPU 1.5% · RSS 90.0 MiB · pid 4711');
     expect(text).toContain('  └─ 0.2  running');
     expect(text).toContain('http://two  cannot\\u001b[2J reach it');
     expect(text).toContain('http://three  connecting');
