@@ -47,7 +47,8 @@ function argumentsOf(command: CommandSpec): string {
     ? [quoted('*:file:_files')]
     : command.words.length > 0
       ? [quoted(`*:word:(${command.words.join(' ')})`)]
-      : [];
+      : // Without it no flag would be offered after an argument.
+        [quoted('*: : ')];
   return ['_arguments', ...command.flags.map(flagSpec), ...rest].join(' ');
 }
 
