@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log.ts';
 import { DEFAULT_LADDER_TIMINGS, type LadderTimings, type Rung } from './kill-ladder.ts';
 import { type LadderEnd, LadderRunner } from './ladder-runner.ts';
 import { killEscapeesSoon } from './leftovers.ts';
-import { findProgram, parentDeathPrefix } from './parent-death.ts';
+import { findProgram, parentDeathPrefix, whyNotRun } from './parent-death.ts';
 import { identify, type ProcessIdentity } from './proc.ts';
 import { ProcessGroup } from './process-group.ts';
 import { closeSerial, disown, openSerial, own, sweepOrphans } from './reaping-domain.ts';
@@ -237,8 +237,9 @@ function descriptorsLeft(): boolean {
 /** Starts it, or says why not. The wrapper would hide a missing program behind an exit code. */
 function start(command: readonly [string, ...string[]], options: SupervisedOptions, serial: number) {
   const [name, ...args] = command;
+  const reason = whyNotRun(name, options.env.PATH, options.cwd);
   const program = findProgram(name, options.env.PATH, options.cwd);
-  if (program === null) return 'no such program, or it may not be run';
+  if (reason !== null || program === null) return reason ?? 'it cannot be found';
   if (!descriptorsLeft()) return 'too many open files (EMFILE)';
   const [wrapper, ...words] = parentDeathPrefix();
   const [file, rest] = wrapper === undefined ? [program, args] : [wrapper, [...words, program, ...args]];

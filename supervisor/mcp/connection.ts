@@ -152,7 +152,7 @@ export class Connection implements Peer {
 
   private applyOne(effect: ConnectionEffect): void {
     const { log, metrics, emit } = this.options;
-    const server = this.name;
+    const [server, remedy] = [this.name, this.lastFailure?.remedy];
     switch (effect.type) {
       case 'open':
         void this.open();
@@ -170,7 +170,7 @@ export class Connection implements Peer {
       case 'count_failure':
         metrics.set('agent_mcp_up', 0, { server });
         metrics.add('agent_mcp_connect_failures_total', { server });
-        log.warn('mcp.connect.fail', { server, msg: effect.reason });
+        log.warn('mcp.connect.fail', { server, msg: effect.reason, remedy });
         return;
       case 'tear_down':
         clearTimeout(this.timer);
@@ -180,7 +180,7 @@ export class Connection implements Peer {
         this.timer = setTimeout(() => this.dispatch({ type: 'retry_due' }), effect.delayMs);
         return;
       case 'announce_failed':
-        log.error('mcp.connect.fail', { server, msg: `given up: ${effect.reason}` });
+        log.error('mcp.connect.fail', { server, msg: `given up: ${effect.reason}`, remedy });
         emit({ type: 'peer.failed', server, reason: effect.reason });
         return;
     }

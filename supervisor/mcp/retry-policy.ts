@@ -36,7 +36,7 @@ export function retryGoverned(clock: Clock, random: () => number, required: bool
       const beforeReady = livedMs === null;
       const failed = governorStep(governor, { type: 'failed', now, beforeReady, random: random() });
       if (failed.effects.includes('trip') && required) {
-        return { kind: 'give_up', reason: `it keeps ending: ${reason}` };
+        return { kind: 'give_up', reason: `it does not stay up: ${reason}` };
       }
       const due = 'until' in failed.state ? failed.state.until : now;
       // The start that follows is the one the governor lets through then.

@@ -2,6 +2,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AgentdError } from '../../protocol/errors.ts';
 import { FrameDecoder } from '../../protocol/ndjson.ts';
+import { whyNotRun } from '../children/parent-death.ts';
 import { type SupervisedProcess, spawnSupervised } from '../children/supervised-process.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -60,6 +61,7 @@ export class StdioTransport implements Transport {
     return this.process?.pid ?? null;
   }
 
+  /** @throws AgentdError MCP_UNAVAILABLE when the program cannot be started */
   async start(): Promise<void> {
     const { command, env, cwd, instance, log } = this.options;
     const child = spawnSupervised(command, {
@@ -81,6 +83,27 @@ export class StdioTransport implements Transport {
         end.spawnError === null && this.stderr.last !== null ? `${how}: ${this.stderr.last}` : how;
       this.fail(words);
     });
+    if (child.pid !== null) return;
+    // Settled at once. Thrown here, it is the reason of the failed connection, instead of a missing answer.
+    const { spawnError } = await child.exited;
+    throw this.cannotStart(spawnError);
+  }
+
+  private cannotStart(cause: AgentdError | null): AgentdError {
+    const { server, command, env, cwd } = this.options;
+    const missing = whyNotRun(command[0], env.PATH, cwd ?? undefined);
+    return new AgentdError(
+      'MCP_UNAVAILABLE',
+      `MCP server ${server} cannot be started: ${missing ?? cause?.message ?? 'unknown reason'}`,
+      {
+        exitCode: 6,
+        ...(cause === null ? {} : { cause }),
+        remedy:
+          missing === null
+            ? 'Check the limits on processes, memory and open files.'
+            : `Install ${command[0]}, or correct the command or cwd of ${server} under mcp.servers (or --mcp).`,
+      },
+    );
   }
 
   async send(message: JSONRPCMessage): Promise<void> {

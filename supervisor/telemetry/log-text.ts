@@ -4,8 +4,8 @@ import { pathColor } from './aggregate.ts';
 import { durationText } from './duration-text.ts';
 
 /**
- * The `text` log format: one line for people, `time level path event message key=value … duration`,
- * in columns. What a child wrote on its standard error is `time path │ text`.
+ * The `text` log format: one line for people, `time level path event message error key=value …
+ * duration → remedy`, in columns. What a child wrote on its standard error is `time path │ text`.
  */
 
 const LEVEL_COLOR: Record<LogLevel, string> = {
@@ -42,6 +42,7 @@ const HIDDEN: ReadonlySet<string> = new Set([
   'dur_ms',
   'err',
   'msg',
+  'remedy',
   'sha256',
 ]);
 
@@ -54,6 +55,8 @@ export interface PrintableLine {
   readonly agent_path: string;
   readonly msg?: string | undefined;
   readonly err?: { readonly type: string; readonly message: string } | undefined;
+  /** What to do about it. */
+  readonly remedy?: unknown;
 }
 
 /** Formats one line, newline included. Control characters in values are escaped. */
@@ -77,11 +80,13 @@ export function textLine(line: PrintableLine, color: boolean): string {
     paint(BOLD, printable(line.event).padEnd(EVENT_WIDTH)),
   ];
   if (line.msg !== undefined) parts.push(printable(line.msg));
+  if (line.err !== undefined) parts.push(paint(RED, printable(`${line.err.type}: ${line.err.message}`)));
   for (const [key, text] of Object.entries(line).flatMap(fieldTexts)) {
     parts.push(`${paint(CYAN, key)}=${text}`);
   }
-  if (line.err !== undefined) parts.push(paint(RED, printable(`${line.err.type}: ${line.err.message}`)));
   if (typeof line.dur_ms === 'number') parts.push(paint(DIM, `(${durationText(line.dur_ms)})`));
+  // Whole, and last: it is what the reader does next.
+  if (typeof line.remedy === 'string') parts.push(paint(CYAN, '→'), printable(line.remedy));
   return `${parts.join(' ').trimEnd()}\n`;
 }
 

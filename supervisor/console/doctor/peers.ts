@@ -3,7 +3,7 @@ import { rootCertificates } from 'node:tls';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { AgentdError, errorMessage } from '../../../protocol/errors.ts';
 import { AGENT_VERSION } from '../../../protocol/versions.ts';
-import { findProgram } from '../../children/parent-death.ts';
+import { whyNotRun } from '../../children/parent-death.ts';
 import type { Config, McpServerConfig } from '../../config/config.ts';
 import { readSecret } from '../../config/secret.ts';
 import { DEFAULT_TIMINGS } from '../../mcp/connection-options.ts';
@@ -50,10 +50,8 @@ async function checkServer(config: Config, server: McpServerConfig, patienceMs: 
     );
   const { transport } = server;
   if (transport.kind === 'stdio') {
-    const [program] = transport.command;
-    if (findProgram(program, process.env.PATH, transport.cwd ?? undefined) === null) {
-      return unreachable(`there is no program ${program}, or it may not be run`);
-    }
+    const reason = whyNotRun(transport.command[0], process.env.PATH, transport.cwd ?? undefined);
+    if (reason !== null) return unreachable(reason);
   }
   try {
     const nothing = (): void => undefined;

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -119,8 +119,51 @@ describe('a stdio MCP server', () => {
     const h = harness([stdioServer('local', [join(folder, 'no such program'), '--token=hush'])]);
     const error = await h.peers.start().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'MCP_UNAVAILABLE', exitCode: 6 });
-    expect(String(error)).toContain('no such program');
+    expect(String(error)).toContain(`there is no program ${join(folder, 'no such program')}`);
     expect(String(error)).not.toContain('hush');
+    expect(String(error)).not.toContain('not running');
+    const failures = h.lines.filter(({ event }) => event === 'mcp.connect.fail');
+    expect(failures[0]?.fields).toMatchObject({
+      msg: `MCP server local cannot be started: there is no program ${join(folder, 'no such program')}`,
+      remedy: `Install ${join(folder, 'no such program')}, or correct the command or cwd of local under mcp.servers (or --mcp).`,
+    });
+  });
+
+  it.each([
+    [
+      'is in no folder of PATH',
+      'no-such-program-anywhere',
+      undefined,
+      /there is no program no-such-program-anywhere in PATH$/,
+    ],
+    [
+      'may not be executed',
+      'plain.txt',
+      undefined,
+      /plain\.txt may not be executed by this user, or is no file/,
+    ],
+    ['is a folder', '.', undefined, /may not be executed by this user, or is no file/],
+    [
+      'has no folder to work in',
+      process.execPath,
+      'absent',
+      /its working directory \S*absent does not exist/,
+    ],
+  ])('whose program %s is told apart', async (_name, program, cwd, said) => {
+    await writeFile(join(folder, 'plain.txt'), '');
+    const named = program.startsWith('no-such') || program.startsWith('/') ? program : join(folder, program);
+    const server = stdioServer('local', [named]);
+    const transport = {
+      ...server.transport,
+      kind: 'stdio' as const,
+      command: [named] as const,
+      env: {},
+      cwd: cwd === undefined ? null : join(folder, cwd),
+    };
+    const h = harness([{ ...server, transport }]);
+    const error = await h.peers.start().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'MCP_UNAVAILABLE', exitCode: 6 });
+    expect(String(error)).toMatch(said);
   });
 
   it('that prints a banner and floods stderr is understood, and only some of the noise is kept', async () => {

@@ -18,7 +18,7 @@ describe('whether a server is tried again', () => {
     expect(policy.decide(crash)).toEqual({ kind: 'retry', delayMs: 250 });
     expect(policy.decide({ ...crash, failures: 2 })).toEqual({
       kind: 'give_up',
-      reason: 'it keeps ending: no database',
+      reason: 'it does not stay up: no database',
     });
   });
 
