@@ -16,6 +16,12 @@ import { build } from 'esbuild';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, 'dist');
 const launcherSource = readFileSync(join(root, 'scripts/launcher/launch.cjs'), 'utf8');
+/**
+ * The first thing of the command: from here on a signal is kept for the listeners of supervisor/main.ts,
+ * which are there before it can be delivered. Until then its default action would end the process.
+ */
+const keepSignals =
+  "for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);";
 const probe = join(root, 'scripts/launcher/write-cache.cjs');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
@@ -80,7 +86,9 @@ await bundleScreen();
 for (const [name, source] of sources) replaceFile(`${name}.cjs`, source);
 const cached = [...libraries, ...programs].filter(({ name }) => sources.has(name));
 for (const { name } of cached) {
-  replaceFile(`${name}.js`, launcherSource.replaceAll('PROGRAM', name), 0o755);
+  const first = name === 'agentd' ? keepSignals : '';
+  const launcher = launcherSource.replaceAll('PROGRAM', name).replace('/* SIGNALS */', first);
+  replaceFile(`${name}.js`, launcher, 0o755);
 }
 for (const program of cached) await writeCodeCache(program);
 

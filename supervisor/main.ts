@@ -29,6 +29,11 @@ const host: Host = {
   stdout: process.stdout,
   stderr: process.stderr,
   onSignal: (listener) => signals.subscribe(listener),
+  toldToEnd: async () => {
+    // Since the first line of the program the event loop may not have turned, and signals wait for that.
+    await new Promise((resolve) => setImmediate(resolve));
+    return signals.toldToEnd;
+  },
   raise,
 };
 

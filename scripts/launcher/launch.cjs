@@ -2,6 +2,7 @@
 'use strict';
 // Runs PROGRAM.cjs with its V8 code cache. A cache of another build, another Node or another CPU
 // is refused and the source compiled instead.
+/* SIGNALS */
 const { readFileSync } = require('node:fs');
 const { createRequire, wrap } = require('node:module');
 const { join } = require('node:path');

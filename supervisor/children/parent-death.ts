@@ -14,9 +14,7 @@ export function whyNotRun(program: string, path: string | undefined, cwd?: strin
   if (findProgram(program, path, cwd) !== null) return null;
   const present = candidates(program, path, cwd).find((file) => existsSync(file));
   if (present !== undefined) return `${present} may not be executed by this user, or is no file`;
-  return program.includes('/')
-    ? `there is no program ${program}`
-    : `there is no program ${program} in PATH`;
+  return program.includes('/') ? `there is no program ${program}` : `there is no program ${program} in PATH`;
 }
 
 const USUAL_PATH = '/usr/local/bin:/usr/bin:/bin';

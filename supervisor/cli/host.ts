@@ -10,6 +10,11 @@ export interface Host {
   /** Calls `listener` for every SIGTERM, SIGINT and SIGHUP until the returned function is called. */
   onSignal(listener: (signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP') => void): () => void;
   /**
+   * Whether SIGTERM or SIGINT has come and nobody has taken it yet. Asked before anything is started,
+   * so that what was stopped that early ends at once, with nothing to undo.
+   */
+  toldToEnd(): Promise<boolean>;
+  /**
    * Ends the process as if `signal` had killed it, after the caller has cleaned up: the default
    * handler is restored and the signal raised; as PID 1, where that is impossible, exit(128 + n).
    */

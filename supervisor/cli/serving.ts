@@ -55,8 +55,8 @@ export async function openServingLog(host: Host, flags: LogFlags): Promise<LogSi
 
 /**
  * Starts what is to be served, says that it is ready, serves until SIGTERM or SIGINT, drains and
- * resolves to exit code 0. A signal during the start drains right after it; a second one ends the
- * drain.
+ * resolves to exit code 0. A signal before the start ends it at once; one during the start drains right
+ * after it; a second one ends the drain.
  *
  * @throws what `start` throws
  */
@@ -66,6 +66,7 @@ export async function serveUntilSignal<S extends Served>(
   start: () => Promise<S>,
   ready: (served: S) => Readonly<Record<string, unknown>>,
 ): Promise<number> {
+  if (await host.toldToEnd()) return 0;
   const waiting: ((signal: string) => void)[] = [];
   const nextSignal = (): Promise<string> => new Promise((resolve) => waiting.push(resolve));
   const [first, second] = [nextSignal(), nextSignal()];

@@ -8,7 +8,7 @@ const HOLD_MS = 2_000;
 /**
  * Passes signals to whoever listens. A signal that comes while the process is still starting is held
  * and delivered to the first listener, so that a drain is clean from the first moment on. When nobody
- * listens in time, or a second one comes, the default action is taken.
+ * listens in time, or a second one asks for the end, the default action is taken.
  */
 export class SignalDesk {
   private readonly listeners = new Set<SignalListener>();
@@ -23,12 +23,27 @@ export class SignalDesk {
     if (this.listeners.size > 0) {
       for (const listener of [...this.listeners]) listener(signal);
     } else if (this.held === null) {
-      this.held = { signal, timer: setTimeout(() => this.takeDefault(signal), this.holdMs) };
-      // It must not keep a finished process alive.
-      this.held.timer.unref();
+      this.hold(signal);
+    } else if (signal === 'SIGHUP') {
+      // What it asks to be read again has not been read yet, or never will be.
+    } else if (this.held.signal === 'SIGHUP') {
+      clearTimeout(this.held.timer);
+      this.hold(signal);
     } else {
       this.takeDefault(signal);
     }
+  }
+
+  /** Whether the process was told to end before anybody listened. */
+  get toldToEnd(): boolean {
+    return this.held !== null && this.held.signal !== 'SIGHUP';
+  }
+
+  private hold(signal: HandledSignal): void {
+    const timer = setTimeout(() => this.takeDefault(signal), this.holdMs);
+    // It must not keep a finished process alive.
+    timer.unref();
+    this.held = { signal, timer };
   }
 
   /** Calls `listener` for every signal from now on, a held one first, until the returned function is called. */

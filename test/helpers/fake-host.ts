@@ -32,6 +32,7 @@ export function fakeHost(options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    toldToEnd: async () => false,
     raise: () => {
       throw new Error('raise() is not expected here');
     },

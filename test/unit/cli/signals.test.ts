@@ -53,6 +53,21 @@ describe('the desk of signals', () => {
     expect(defaults).toEqual(['SIGINT']);
   });
 
+  it('lets a request to end take the place of one to reload, and never the other way round', async () => {
+    const { desk: signals, defaults } = desk();
+    signals.arrived('SIGHUP');
+    expect(signals.toldToEnd).toBe(false);
+    signals.arrived('SIGTERM');
+    expect(signals.toldToEnd).toBe(true);
+    signals.arrived('SIGHUP');
+    const heard: string[] = [];
+    signals.subscribe((signal) => heard.push(signal));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(heard).toEqual(['SIGTERM']);
+    expect(defaults).toEqual([]);
+    expect(signals.toldToEnd).toBe(false);
+  });
+
   it('delivers nothing to a listener that has already gone', async () => {
     const { desk: signals } = desk();
     signals.arrived('SIGTERM');
