@@ -20,7 +20,7 @@ export const ERRORS = {
   USAGE: {
     kind: 'configuration',
     summary: 'A flag or argument on the command line is not acceptable.',
-    remedy: 'Read the named flag in `agentd --help` and correct it.',
+    remedy: 'Correct what the message names; `agentd VERB --help` shows what a verb takes.',
   },
   CONFIG_INVALID: {
     kind: 'configuration',

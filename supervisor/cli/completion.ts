@@ -1,6 +1,6 @@
 import { Argument, Command } from 'commander';
 import type { CommandSpec } from '../console/completion/command-spec.ts';
-import { VERBS } from './help-text.ts';
+import { HELP_VERB, VERBS } from './help-text.ts';
 import type { Host, VerbAction } from './host.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
@@ -34,8 +34,8 @@ async function printCompletion(
   const [program, ...verbs] = (await everyCommand()).map((command) => specOf(command));
   if (program === undefined) return 1;
   const help: CommandSpec = {
-    name: 'help',
-    description: 'Explain a verb, a topic or a code.',
+    name: HELP_VERB.name,
+    description: HELP_VERB.text,
     flags: [],
     commands: [],
     words: [...new Set([...Object.keys(VERBS), ...topics().map(({ name }) => name), 'topics'])],

@@ -25,9 +25,16 @@ export const VERBS = {
 } as const;
 export type Verb = keyof typeof VERBS;
 
-/** Adds the verbs in front of the flags and the exit codes after them. */
+/** Not among the verbs: it is about all of them. */
+export const HELP_VERB = {
+  name: 'help',
+  text: 'Explain a verb, a topic, an error code, an exit code or a metric.',
+};
+
+/** Adds the verbs in front of the flags. */
 export function addOverview(command: Command): Command {
-  const verbs = Object.entries(VERBS).map(([verb, text]) => `  ${verb.padEnd(12)}${text}`);
+  const all = [...Object.entries(VERBS), [HELP_VERB.name, HELP_VERB.text] as const];
+  const verbs = all.map(([verb, text]) => `  ${verb.padEnd(12)}${text}`);
   const intro = [
     'Supervises AI agents. Without a verb the flags below drive the same engine, in mode once.',
     '',
@@ -37,10 +44,13 @@ export function addOverview(command: Command): Command {
   return command.description(intro.join('\n'));
 }
 
-/** The exit codes, for the end of every help page. */
+/** The exit codes, for the end of the help of what runs agents. */
 export function exitCodeHelp(): string {
   const rows = EXIT_CODE_TABLE.map(
     ({ code, name, when }) => `  ${String(code).padEnd(5)}${name.padEnd(19)}${when}`,
   );
   return ['', 'Exit codes:', ...rows].join('\n');
 }
+
+/** In their place, at the end of the help of every other verb. */
+export const EXIT_CODE_POINTER = '\nExit codes: `agentd help exit-codes`.';

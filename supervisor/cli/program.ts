@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
-import { VERBS, type Verb } from './help-text.ts';
+import { HELP_VERB, VERBS, type Verb } from './help-text.ts';
 import type { Host, VerbAction } from './host.ts';
 
 /**
@@ -41,7 +41,7 @@ function isVerb(name: string): name is Verb {
 
 async function unknownVerb(name: string): Promise<AgentdError> {
   const { didYouMean } = await import('../config/suggest.ts');
-  const verbs = Object.keys(VERBS);
+  const verbs = [...Object.keys(VERBS), HELP_VERB.name];
   return new AgentdError('USAGE', `there is no verb ${JSON.stringify(name)}${didYouMean(name, verbs)}`, {
     remedy: `The verbs are ${verbs.join(', ')}; see \`agentd --help\`.`,
   });
@@ -50,7 +50,7 @@ async function unknownVerb(name: string): Promise<AgentdError> {
 /** Verbs have their flags, topics their page; a word that is both has both. */
 async function runHelp([word]: readonly string[], host: Host): Promise<number> {
   const { helpOn, isTopic, topicList } = await import('./help.ts');
-  if (word === undefined) {
+  if (word === undefined || word === HELP_VERB.name) {
     await runProgram(['--help'], host);
     host.stdout.write(`\n${topicList()}`);
     return 0;
@@ -142,20 +142,20 @@ async function runEngineVerb(
 
 /** Parses the arguments of one verb and runs its action. */
 async function runCommand(build: VerbCommand, args: readonly string[], host: Host): Promise<number> {
-  const { exitCodeHelp } = await import('./help-text.ts');
+  const { exitCodeHelp, EXIT_CODE_POINTER } = await import('./help-text.ts');
   let action: VerbAction | null = null;
   const command = build((chosen) => {
     action = chosen;
   });
+  const runsAgents = ['agentd', 'supervise', 'run'].includes(command.name());
   command.name(command.name() === 'agentd' ? 'agentd' : `agentd ${command.name()}`);
-  if (command.commands.length === 0) command.addHelpText('after', exitCodeHelp());
-  prepare(command, host);
+  prepare(command, host, runsAgents ? exitCodeHelp() : EXIT_CODE_POINTER);
   try {
     await command.parseAsync([...args], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return 0;
-    throw usageError(error);
+    throw usageError(error, command.commands.find((inner) => inner.name() === args[0]) ?? command);
   }
   const chosen = action as VerbAction | null;
   if (chosen !== null) return chosen(host);
@@ -164,22 +164,44 @@ async function runCommand(build: VerbCommand, args: readonly string[], host: Hos
 }
 
 /** Neither writes nor exits by itself: help goes to stdout, mistakes become errors of ours. */
-function prepare(command: Command, host: Host): void {
+function prepare(command: Command, host: Host, ending: string): void {
+  command.helpOption('-h, --help', 'Show this help and exit.').addHelpText('after', ending);
   command.exitOverride().configureOutput({
     writeOut: (text) => host.stdout.write(text),
     writeErr: () => undefined,
     getOutHelpWidth: () => host.stdout.columns ?? 100,
     getErrHelpWidth: () => host.stderr.columns ?? 100,
   });
-  for (const inner of command.commands) prepare(inner, host);
+  for (const inner of command.commands) prepare(inner, host, ending);
 }
 
-function usageError(error: CommanderError): AgentdError {
+/** @param command the one the mistake was made with */
+function usageError(error: CommanderError, command: Command): AgentdError {
+  const path = command.parent === null ? command.name() : `${command.parent.name()} ${command.name()}`;
+  const usage = `${path} ${command.usage()}`.trim();
+  const inner = command.commands.map((one) => one.name());
+  const see = `\`${path} --help\``;
   if (error.code === 'commander.help') {
-    return new AgentdError('USAGE', 'the verb needs an argument', { remedy: 'See its --help.' });
+    return new AgentdError('USAGE', `${path} needs a command`, {
+      remedy: `The commands are ${inner.join(', ')}; see ${see}.`,
+    });
   }
   const [message = '', ...hints] = error.message.split('\n');
-  const text = message.replace(/^error: /, '');
+  const text = message.replace(/^error: /, '').replace(/\.$/, '');
   const hint = hints.map((line) => ` ${line.replace('Did you mean', 'did you mean')}`).join('');
-  return new AgentdError('USAGE', `${text}${hint}`, { cause: error });
+  return new AgentdError('USAGE', `${text}${hint}`, { cause: error, remedy: remedyFor(error.code) });
+
+  function remedyFor(code: string): string {
+    switch (code) {
+      case 'commander.unknownCommand':
+        return `The commands are ${inner.join(', ')}; see ${see}.`;
+      case 'commander.missingArgument':
+      case 'commander.excessArguments':
+        return `Write \`${usage}\`; see ${see}.`;
+      case 'commander.optionMissingArgument':
+        return `Give the flag a value; see ${see}.`;
+      default:
+        return `${see} lists what it takes.`;
+    }
+  }
 }

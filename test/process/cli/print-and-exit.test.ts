@@ -51,7 +51,7 @@ describe('what prints and exits', () => {
     expect(code).toBe(0);
   });
 
-  it.each([[['--help']], [['help']], [['supervise', '--help']], [['run', '-h']], [['help', 'inbox']]])(
+  it.each([[['--help']], [['help']], [['supervise', '--help']], [['run', '-h']], [['help', 'run']]])(
     'help with every exit code: %j',
     async (args) => {
       const { code, stdout, stderr } = await runAgentd(args);

@@ -47,6 +47,7 @@ describe('the packed package', () => {
       'examples/inbox/agentd.yaml',
       'examples/kubernetes/Dockerfile',
       'docs/exit-codes.md',
+      'docs/LICENSE',
     ])
       expect(files, file).toContain(file);
     const stray = installed.files.filter((file) =>
@@ -55,6 +56,18 @@ describe('the packed package', () => {
       ),
     );
     expect(stray).toEqual([]);
+  });
+
+  it('holds the text of the licence that package.json names', () => {
+    const { license } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
+      license: string;
+    };
+    const text = readFileSync(join(CHECKOUT, 'docs/LICENSE'), 'utf8');
+    expect(license).toBe('Apache-2.0');
+    expect(text).toMatch(
+      /^\s*Apache License\s+Version 2\.0, January 2004\s+http:\/\/www\.apache\.org\/licenses\//,
+    );
+    expect(text).toContain('END OF TERMS AND CONDITIONS');
   });
 
   it('was installed with nothing that only development needs', () => {

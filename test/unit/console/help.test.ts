@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ERRORS } from '../../../protocol/errors.ts';
+import { EXIT_CODE_TABLE } from '../../../protocol/exit-codes.ts';
 import { METRICS } from '../../../protocol/metrics-registry.ts';
+import { VERBS } from '../../../supervisor/cli/help-text.ts';
 import { explain } from '../../../supervisor/console/help/explain.ts';
 import { markdownText } from '../../../supervisor/console/help/markdown-text.ts';
 import { topics } from '../../../supervisor/console/help/topics.ts';
@@ -17,6 +19,25 @@ describe('agentd help', () => {
     expect(explain('124')).toContain('EXIT_TIMEOUT');
     expect(explain('no_such_thing')).toBeNull();
   });
+
+  it('is itself among the verbs, and shows the same as no word', async () => {
+    const { stdout } = await runVerb(['--help']);
+    expect(stdout).toMatch(/^ {2}help {8}Explain a verb/m);
+    expect(await runVerb(['help', 'help'])).toEqual(await runVerb(['help']));
+    const near = await runVerb(['hepl']);
+    expect(near.stderr).toContain('did you mean help?');
+  });
+
+  it.each([...Object.keys(VERBS).map((verb) => [verb]), ['work', 'submit']])(
+    'has the table of exit codes where agents are run, and elsewhere where it is: %s %s',
+    async (...words) => {
+      const { code, stdout } = await runVerb([...words.filter((word) => word !== undefined), '--help']);
+      expect(code).toBe(0);
+      const table = words[0] === 'supervise' || words[0] === 'run';
+      for (const { name } of EXIT_CODE_TABLE) expect(stdout.includes(name), name).toBe(table);
+      expect(stdout.includes('Exit codes: `agentd help exit-codes`.')).toBe(!table);
+    },
+  );
 
   it('shows every page of the documentation as a topic', async () => {
     const names = topics().map(({ name }) => name);
@@ -44,6 +65,59 @@ describe('agentd help', () => {
     expect(unknown).toMatchObject({ code: 2, stdout: '' });
     expect(unknown.stderr).toContain('did you mean playbooks?');
     expect(unknown.stderr).toContain('agentd help topics');
+  });
+});
+
+describe('a mistake on the command line', () => {
+  it.each([
+    [
+      'an unknown flag',
+      ['top', '--frob'],
+      "unknown option '--frob'",
+      '`agentd top --help` lists what it takes.',
+    ],
+    [
+      'an unknown command',
+      ['work', 'lst'],
+      "unknown command 'lst' (did you mean list?)",
+      'The commands are submit, list, show, requeue, drop, stats; see `agentd work --help`.',
+    ],
+    [
+      'a missing command',
+      ['work'],
+      'agentd work needs a command',
+      'The commands are submit, list, show, requeue, drop, stats; see `agentd work --help`.',
+    ],
+    [
+      'a missing argument',
+      ['inspect'],
+      "missing required argument 'handle'",
+      'Write `agentd inspect [options] <handle>`; see `agentd inspect --help`.',
+    ],
+    [
+      'a missing argument of a command',
+      ['work', 'show'],
+      "missing required argument 'id'",
+      'Write `agentd work show [options] <id>`; see `agentd work show --help`.',
+    ],
+    [
+      'too many arguments',
+      ['pause', 'x'],
+      'too many arguments. Expected 0 arguments but got 1',
+      'Write `agentd pause [options]`; see `agentd pause --help`.',
+    ],
+    [
+      'a flag without its value',
+      ['inbox', '.', '--results'],
+      "option '--results <dir>' argument missing",
+      'Give the flag a value; see `agentd inbox --help`.',
+    ],
+  ] as const)('says what to write instead: %s', async (_name, args, message, remedy) => {
+    expect(await runVerb(args)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `agentd: ${message}\n  ${remedy}\n`,
+    });
   });
 });
 
