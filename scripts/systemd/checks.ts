@@ -163,6 +163,41 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
+    name: 'a partition in a flag: $${PARTITION} of a drop-in reaches agentd, which expands it',
+    run: async (machine) => {
+      const unit = 'agentd@invoices.service';
+      await machine.dropIn(
+        unit,
+        '[Service]\nExecStart=\nExecStart=/usr/bin/env agentd supervise --config $${AGENTD_CONFIG} --config %E/agentd/partition.yaml --subscribe inbox:inbox:///flagged-$${PARTITION}/**',
+      );
+      const cursor = await machine.now();
+      await machine.systemctl('start', unit);
+      const { mainPid } = await machine.reached(unit, 'ready', (state) => state.status.startsWith('ready'));
+      const arguments_ = await machine.container.shell(`tr '\\0' ' ' < /proc/${mainPid}/cmdline`);
+      const lines = await machine.journal(unit, cursor);
+      await machine.systemctl('stop', unit);
+      await machine.dropIn(unit, '');
+      const subscribed = lines.map(({ event }) => event?.match).filter((match) => match !== undefined);
+      holds(arguments_.includes('inbox:///flagged-${PARTITION}/**'), `the flag as it arrived: ${arguments_}`);
+      holds(subscribed.includes('inbox:///flagged-invoices/**'), `subscribed to ${subscribed.join(', ')}`);
+      return `--subscribe inbox:inbox:///flagged-\${PARTITION}/** watches inbox:///flagged-invoices/**`;
+    },
+  },
+  {
+    name: 'a partition without a name is refused, once, in a clear sentence',
+    run: async (machine) => {
+      const unit = 'agentd@nameless.service';
+      await machine.dropIn(unit, '[Service]\nEnvironment=PARTITION=');
+      await machine.container.run('systemctl', 'start', unit);
+      const after = await machine.reached(unit, 'failed', ({ active }) => active === 'failed');
+      holds(after.exitStatus === 2 && after.restarts === 0, `exit 2 once: ${JSON.stringify(after)}`);
+      holds(after.status.includes('the environment variable PARTITION is not set'), after.status);
+      await machine.dropIn(unit, '');
+      await machine.systemctl('reset-failed', unit);
+      return `exit 2, 0 restarts; status "${after.status}"`;
+    },
+  },
+  {
     name: 'systemctl reload: a good configuration is taken, a bad one is not, and the process goes on',
     run: async (machine) => {
       const unit = shard(0);

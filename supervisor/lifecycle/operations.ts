@@ -84,7 +84,6 @@ export class Operations implements ManagementPort {
   status(): StatusDocument {
     const { settings, runId, supervisor, startedAt } = this.deps;
     const config = settings.current();
-    const { readiness } = supervisor;
     const { pending, inflight } = supervisor.figures();
     return {
       instance: config.identity.instance,
@@ -92,8 +91,8 @@ export class Operations implements ManagementPort {
       mode: config.mode,
       shard: shardLabel(config.shard),
       ...supervisor.standing,
-      ready: readiness.ready,
-      reasons: [...readiness.reasons],
+      ready: supervisor.readiness.ready,
+      reasons: [...supervisor.readiness.reasons],
       started_at: new Date(startedAt).toISOString(),
       uptime_ms: Math.max(0, Date.now() - startedAt),
       config_generation: settings.generation,
