@@ -31,7 +31,8 @@ async function printCompletion(
     import('../console/help/topics.ts'),
     generatorFor(shell),
   ]);
-  const [program, ...verbs] = (await everyCommand()).map((command) => specOf(command));
+  const words = await wordsOfFlags();
+  const [program, ...verbs] = (await everyCommand()).map((command) => specOf(command, words));
   if (program === undefined) return 1;
   const help: CommandSpec = {
     name: HELP_VERB.name,
@@ -43,6 +44,23 @@ async function printCompletion(
   };
   host.stdout.write(generate(program, [...verbs, help]));
   return 0;
+}
+
+/** The words a flag of the engine may take, where they are a closed set, by its long name. */
+async function wordsOfFlags(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const [{ SETTINGS }, { allKeys, wordsOf }] = await Promise.all([
+    import('../config/settings.ts'),
+    import('../config/schema-walk.ts'),
+  ]);
+  const words = new Map(allKeys().map(({ path, schema }) => [path, wordsOf(schema)]));
+  return new Map(
+    SETTINGS.flatMap(({ key, flag, aliases = [] }) => {
+      const known = words.get(key) ?? null;
+      return known === null || flag === undefined
+        ? []
+        : [flag, ...aliases].map((one) => [one, known] as const);
+    }),
+  );
 }
 
 type Generate = (program: CommandSpec, verbs: readonly CommandSpec[]) => string;

@@ -75,6 +75,12 @@ export function shapeOf(schema: Schema): Readonly<Record<string, Schema>> | null
   return shapes.length === 0 ? null : Object.assign({}, ...shapes);
 }
 
+/** The values of a closed set of words; null for everything else. */
+export function wordsOf(schema: Schema): readonly string[] | null {
+  const def = (unwrap(schema) as z.core.$ZodTypes)._zod.def;
+  return def.type === 'enum' ? Object.values(def.entries).map(String) : null;
+}
+
 /** The element of a list. */
 export function elementOf(schema: Schema): Schema | undefined {
   const def = (unwrap(schema) as z.core.$ZodTypes)._zod.def;

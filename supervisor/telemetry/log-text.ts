@@ -4,7 +4,7 @@ import { pathColor } from './aggregate.ts';
 import { durationText } from './duration-text.ts';
 
 /**
- * The `text` log format: one line for people, `time level path event message error key=value …
+ * The `text` log format: one line for people, `time level path event message key=value … error
  * duration → remedy`, in columns. What a child wrote on its standard error is `time path │ text`.
  */
 
@@ -80,10 +80,10 @@ export function textLine(line: PrintableLine, color: boolean): string {
     paint(BOLD, printable(line.event).padEnd(EVENT_WIDTH)),
   ];
   if (line.msg !== undefined) parts.push(printable(line.msg));
-  if (line.err !== undefined) parts.push(paint(RED, printable(`${line.err.type}: ${line.err.message}`)));
   for (const [key, text] of Object.entries(line).flatMap(fieldTexts)) {
     parts.push(`${paint(CYAN, key)}=${text}`);
   }
+  if (line.err !== undefined) parts.push(paint(RED, printable(`${line.err.type}: ${line.err.message}`)));
   if (typeof line.dur_ms === 'number') parts.push(paint(DIM, `(${durationText(line.dur_ms)})`));
   // Whole, and last: it is what the reader does next.
   if (typeof line.remedy === 'string') parts.push(paint(CYAN, '→'), printable(line.remedy));

@@ -27,15 +27,27 @@ type ValueSpec =
 
 const LISTED = /(?:: |of )((?:[\w-]+, )+[\w-]+)$/;
 
-/** Reads a commander command. Hidden flags are left out. */
-export function specOf(command: Command, name = command.name()): CommandSpec {
-  const given = command.options.filter((option) => !option.hidden).map(flagOf);
+/**
+ * Reads a commander command. Hidden flags are left out.
+ *
+ * @param words of flags whose values the command itself does not know, by long name
+ */
+export function specOf(command: Command, words: ReadonlyMap<string, readonly string[]>): CommandSpec {
+  const given = command.options
+    .filter((option) => !option.hidden)
+    .map(flagOf)
+    .map((flag) => {
+      const choices = words.get(flag.long);
+      return choices === undefined || flag.value.kind !== 'any'
+        ? flag
+        : { ...flag, value: { kind: 'choice', choices } as const };
+    });
   const help: FlagSpec = { long: '--help', description: 'Show help.', value: { kind: 'none' } };
   return {
-    name,
+    name: command.name(),
     description: oneLine(command.description()),
     flags: [...given, help],
-    commands: command.commands.map((inner) => specOf(inner)),
+    commands: command.commands.map((inner) => specOf(inner, words)),
     words: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
     files: command.registeredArguments.some((argument) => /path|dir|file/i.test(argument.name())),
   };

@@ -100,6 +100,8 @@ describe.each(SHELLS)('completion in a real %s', (shell) => {
   it.skipIf(!installed(shell))(`${shell} offers values that are known, files where one is meant`, () => {
     expect(offered('agentd work list --state d')).toEqual(['dead_letter', 'done']);
     expect(offered('agentd events --level w')).toEqual(['warn']);
+    expect(offered('agentd supervise --mode s')).toEqual(['schedule']);
+    expect(offered('agentd run x --log-format ')).toEqual(['json', 'text']);
     expect(offered('agentd supervise --config agentd.b')).toEqual(['agentd.bash']);
     expect(offered('agentd inbox agentd.f')).toEqual(['agentd.fish']);
     expect(offered('agentd supervise --model ')).toEqual([]);

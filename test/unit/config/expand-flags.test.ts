@@ -83,6 +83,20 @@ describe('${NAME} in the value of a flag', () => {
     expect(config.intelligence.endpoints[0]?.token).toEqual({ secret: 'file', path: '/run/creds/token' });
   });
 
+  it('makes no secret of a variable: a credential stays a reference, and is never quoted', async () => {
+    const error = await refusal({
+      flags: {
+        ...RUNNABLE,
+        '--intelligence-token': '${TOKEN}',
+        '--mcp': ['s=https://me:${TOKEN}@h.example'],
+      },
+      env: { TOKEN: 'hush-hush' },
+    });
+    expect(error.message).toContain('--intelligence-token: intelligence.token: a secret must be a reference');
+    expect(error.message).toContain('carries a user name or password');
+    expect(`${error.message} ${error.remedy}`).not.toContain('hush');
+  });
+
   it('puts in what the variable holds as text: no item, no option, no reference comes of it', async () => {
     const held = fc.oneof(
       fc.string({ unit: 'binary', minLength: 1 }),

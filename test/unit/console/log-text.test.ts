@@ -38,11 +38,11 @@ describe('the text format', () => {
     ).toBe('12:34:56.789 WARN  0.2    subagent.exit    careful E: m\n');
   });
 
-  it('says what is wrong, then the details, then in full what to do', () => {
+  it('says the details, what is wrong, and then in full what to do', () => {
     const remedy = `Do this, ${'and that, '.repeat(40)}then rest.`;
     const line = { ...LINE, level: 'error', remedy, err: { type: 'E', message: 'm' }, server: 's' } as const;
     expect(textLine({ ...line, dur_ms: 5 }, false)).toBe(
-      `12:34:56.789 ERROR 0.2    subagent.exit    E: m server=s (5 ms) → ${remedy}\n`,
+      `12:34:56.789 ERROR 0.2    subagent.exit    server=s E: m (5 ms) → ${remedy}\n`,
     );
   });
 
