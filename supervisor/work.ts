@@ -145,7 +145,7 @@ export function buildWork(input: WorkInput): Work {
       ...factory.root(runId, childTraceparent(input.traceparent)),
       ...(wasGiven ? { parentTraceparent: input.traceparent } : {}),
     }),
-    mayStart: () => supervisor().mayStart(),
+    mayStart: () => supervisor().mayLaunch(),
     budgetRemaining: () => budget.remaining,
     due: () => post({ type: 'root.due' }),
     finish: (exitCode) => supervisor().finish(exitCode, 'finished'),

@@ -15,8 +15,13 @@ export interface Exit {
 /** Lines kept of each process, for error messages. */
 const KEPT_LINES = 200;
 
-function start(args: readonly string[], env: Readonly<Record<string, string>>, detached: boolean) {
-  return execa(process.execPath, [AGENTD, ...args], {
+function start(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  detached: boolean,
+) {
+  return execa(process.execPath, [program, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
     extendEnv: false,
     stdin: 'ignore',
@@ -39,7 +44,8 @@ export class AgentdProcess {
 
   /**
    * @param name for messages
-   * @param options `detached`: in a process group of its own, out of reach of a terminal's Ctrl-C
+   * @param options `detached`: in a process group of its own, out of reach of a terminal's Ctrl-C;
+   *   `program`: another build of the command line
    * @param env added to PATH and HOME; nothing else is inherited, so that a caller's AGENT_* variables
    *   cannot change what is started
    */
@@ -47,9 +53,9 @@ export class AgentdProcess {
     readonly name: string,
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
-    options: { readonly detached?: boolean } = {},
+    options: { readonly detached?: boolean; readonly program?: string } = {},
   ) {
-    this.subprocess = start(args, env, options.detached ?? false);
+    this.subprocess = start(options.program ?? AGENTD, args, env, options.detached ?? false);
     this.subprocess.stdout.on('data', (chunk: Buffer) => {
       this.stdout += chunk.toString();
     });

@@ -18,6 +18,8 @@ export interface FleetOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** In process groups of their own: a Ctrl-C reaches only whoever started the fleet. */
   readonly detached?: boolean;
+  /** The command line of each supervisor, where it is not the built one. */
+  readonly programs?: readonly (string | undefined)[];
   /** Further flags of the coordination server. */
   readonly coordinate?: readonly string[];
   /** The coordination server's database. Default: a SQLite file in `state`. */
@@ -93,11 +95,12 @@ export class Fleet {
 
   private launch(index: number): AgentdProcess {
     const flags = this.options.supervisors[index] ?? [];
+    const program = this.options.programs?.[index];
     const process = new AgentdProcess(
       `supervisor ${index}`,
       ['supervise', ...this.options.common, ...flags, '--log-format', 'json'],
       { ...this.options.env, COORD_URL: this.coordUrl, INBOX_URL: this.inboxUrl },
-      this.options,
+      { ...this.options, ...(program === undefined ? {} : { program }) },
     );
     this.supervisors[index] = process;
     process.onLine((line) => {

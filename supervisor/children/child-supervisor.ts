@@ -15,10 +15,10 @@ import { ProcessWatch } from './process-watch.ts';
 import { type Reaper, startReaper } from './reaper.ts';
 import type { Children, RunSpec, StopCause, Unstopped } from './run.ts';
 import { type Entry, RunBook } from './run-book.ts';
-import { recordWarmDeath, refusedResult } from './settlement.ts';
+import { recordStartability, recordWarmDeath, refusedResult } from './settlement.ts';
 import { startFrame } from './start-frame.ts';
 import type { ChildSettings, ChildSupervisorOptions, ModelChoice } from './supervisor-options.ts';
-import { drainChildren, killChildren, type Living } from './teardown.ts';
+import { drainChildren, killChildren, type Living, livingOf } from './teardown.ts';
 import { DEFAULT_TIMINGS, type SupervisorTimings } from './timings.ts';
 
 /** Every child process of one supervisor, and the tree of agents in them. */
@@ -36,7 +36,7 @@ export class ChildSupervisor implements Children {
   private readonly living: Living;
   /** Children whose group SIGKILL did not empty: reported, not forgotten. */
   private readonly unkillable: Child[] = [];
-  private emptied: (() => void)[] = [];
+  private readonly emptied: (() => void)[] = [];
   private anyCameUp = false;
   private closing: StopCause | null = null;
   private ticker: NodeJS.Timeout | undefined;
@@ -64,17 +64,12 @@ export class ChildSupervisor implements Children {
         start: (child, run) => this.begin(child, run),
         failed: (run, end) => this.book.settle(run, end),
         warmDied: (reason, verdict) => recordWarmDeath(reason, verdict, options.log, options.metrics),
+        canStart: (problem) => recordStartability(problem, options),
       },
     );
     this.watch = new ProcessWatch({ clock: options.clock, log: options.log, sampleMs: this.timings.usageMs });
     this.warmth = new ModelWarmth(options.heldModel ?? (() => null));
-    this.living = {
-      log: options.log,
-      all: () => [...this.children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
-      unkillable: () => this.unkillable,
-      empty: () =>
-        this.children.size === 0 ? Promise.resolve() : new Promise((resolve) => this.emptied.push(resolve)),
-    };
+    this.living = livingOf(options.log, this.children, this.unkillable, (tell) => this.emptied.push(tell));
   }
 
   /** Other settings for what is launched from here on; what runs keeps its own. */
@@ -95,6 +90,10 @@ export class ChildSupervisor implements Children {
   /** Whether a connection to the model is held open for the next run. */
   get holdsModel(): boolean {
     return this.warmth.any;
+  }
+
+  get canStart(): boolean {
+    return this.pool.canStart;
   }
 
   /** Every agent that has not settled. */

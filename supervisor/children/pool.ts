@@ -3,7 +3,8 @@ import type { Clock } from '../reactor/clock.ts';
 import type { AgentRun, RunEnd } from './agent-run.ts';
 import type { Child } from './child.ts';
 import { type PoolPlan, planSpawns } from './pool-plan.ts';
-import { DEFAULT_GOVERNOR, GOVERNOR_START, type Governor, governorStep } from './restart-governor.ts';
+import { GOVERNOR_START, type Governor, governorStep } from './restart-governor.ts';
+import { StartGate } from './start-gate.ts';
 
 /** Starts of children in one go: each blocks the event loop for some milliseconds. */
 const SPAWNS_PER_SLOT = 2;
@@ -22,6 +23,8 @@ export interface PoolHooks {
   failed(run: AgentRun, end: RunEnd): void;
   /** A warm child died and will be replaced, or not: the breaker opened. */
   warmDied(reason: 'crashed' | 'stuck', verdict: 'retry' | 'tripped'): void;
+  /** Children can no longer be started, for this reason; or they can again (null). */
+  canStart(problem: string | null): void;
 }
 
 export interface PoolOptions {
@@ -42,7 +45,10 @@ export class ChildPool {
   private waiting: AgentRun[] = [];
   private target = 0;
   private closed = false;
+  /** Of warm children that die after they came up. */
   private governor: Governor = GOVERNOR_START;
+  /** Of children that do not come up. */
+  private readonly starts: StartGate;
   private slotUsed = 0;
   private slotTimer: NodeJS.Timeout | undefined;
   private retryTimer: NodeJS.Timeout | undefined;
@@ -50,7 +56,14 @@ export class ChildPool {
   constructor(
     private readonly options: PoolOptions,
     private readonly hooks: PoolHooks,
-  ) {}
+  ) {
+    this.starts = new StartGate(options.random);
+  }
+
+  /** Whether this machine can start children, as far as is known. */
+  get canStart(): boolean {
+    return this.starts.able;
+  }
 
   get warm(): number {
     return this.ready.length;
@@ -86,6 +99,9 @@ export class ChildPool {
     this.starting.delete(child);
     this.step({ type: 'succeeded', now: this.options.clock.now() });
     this.ready.push(child);
+    const recovered = !this.starts.able;
+    this.starts.cameUp();
+    if (recovered) this.hooks.canStart(null);
     this.match();
     if (this.ready.length > this.target) this.setTarget(this.target);
     else this.pump();
@@ -98,9 +114,12 @@ export class ChildPool {
     const index = this.ready.indexOf(child);
     if (index !== -1) this.ready.splice(index, 1);
     if (this.closed || expected) return;
+    if (beforeReady) this.startFailed(end);
+    const verdict = beforeReady ? 'retry' : this.warmFailed();
     const run = forRun === true ? this.waiting.shift() : undefined;
     if (run !== undefined) this.hooks.failed(run, end);
-    else this.punish(beforeReady, end);
+    // One that left without being pushed has crashed.
+    else this.hooks.warmDied(end.rung === 'none' ? 'crashed' : 'stuck', verdict);
     this.pump();
   }
 
@@ -123,12 +142,20 @@ export class ChildPool {
     }
   }
 
-  private punish(beforeReady: boolean, end: RunEnd): void {
-    const now = this.options.clock.now();
-    const effects = this.step({ type: 'failed', now, beforeReady, random: this.options.random() });
-    // One that left without being pushed has crashed.
-    const stuck = end.rung !== 'none';
-    this.hooks.warmDied(stuck ? 'stuck' : 'crashed', effects.includes('trip') ? 'tripped' : 'retry');
+  /** A warm child died that had come up. */
+  private warmFailed(): 'retry' | 'tripped' {
+    const { clock, random } = this.options;
+    const event = { type: 'failed', now: clock.now(), beforeReady: false, random: random() } as const;
+    return this.step(event).includes('trip') ? 'tripped' : 'retry';
+  }
+
+  /** A child did not come up. That the breaker opens is told by `canStart`, once. */
+  private startFailed(end: RunEnd): void {
+    const { able } = this.starts;
+    this.starts.failed(this.options.clock.now(), end);
+    // The probe of warm children was a start as well.
+    if (this.governor.name === 'probing') this.warmFailed();
+    if (able && !this.starts.able) this.hooks.canStart(this.starts.reason);
   }
 
   private plan(): PoolPlan {
@@ -145,6 +172,11 @@ export class ChildPool {
 
   private pump(): void {
     if (this.closed) return;
+    if (!this.starts.able) {
+      this.refuseWaiting();
+      this.probe();
+      return;
+    }
     const plan = this.plan();
     for (let i = 0; i < plan.forRuns; i += 1) this.spawn(true);
     if (plan.warm > 0) this.pumpWarm(plan.warm);
@@ -152,21 +184,42 @@ export class ChildPool {
     if (plan.later) this.armSlot();
   }
 
+  /** Nothing can be started for these: who asked for them does something else with their work. */
+  private refuseWaiting(): void {
+    const coming = [...this.starting.values()].filter((forRun) => forRun).length;
+    const message = `no child can be started: ${this.starts.reason}`;
+    for (const run of this.waiting.splice(coming)) {
+      const error = { type: 'SpawnFailed', message };
+      this.hooks.failed(run, { cause: 'spawn_failed', exit: null, rung: 'none', error });
+    }
+  }
+
+  /** Starts the one child that shows whether starting works again, when its time has come. */
+  private probe(): void {
+    if (this.starts.ask(this.options.clock.now())) this.spawn(false);
+    else this.pumpAt(this.starts.until);
+  }
+
   private pumpWarm(count: number): void {
     const now = this.options.clock.now();
     for (let i = 0; i < count; i += 1) {
+      if (!this.starts.ask(now)) {
+        this.pumpAt(this.starts.until);
+        return;
+      }
       if (!this.step({ type: 'ask', now }).includes('allow')) {
-        this.retryLater(now);
+        this.pumpAt('until' in this.governor ? this.governor.until : null);
         return;
       }
       this.spawn(false);
     }
   }
 
-  private retryLater(now: number): void {
+  /** Looks again at `at`; null: what is under way will say. */
+  private pumpAt(at: number | null): void {
     clearTimeout(this.retryTimer);
-    const until = 'until' in this.governor ? this.governor.until : now + DEFAULT_GOVERNOR.baseMs;
-    this.retryTimer = setTimeout(() => this.pump(), Math.max(1, until - now));
+    if (at === null) return;
+    this.retryTimer = setTimeout(() => this.pump(), Math.max(1, at - this.options.clock.now()));
   }
 
   private spawn(forRun: boolean): void {

@@ -81,6 +81,8 @@ export type RunMessage =
       readonly status: TerminalStatus;
       readonly result: string;
     }
+  /** Whether children can be started has changed. */
+  | { readonly type: 'starting'; readonly possible: boolean }
   /** Exactly one for every launch. */
   | { readonly type: 'run.settled'; readonly outcome: RunOutcome };
 
@@ -128,6 +130,8 @@ export interface Children {
   setWarmTarget(count: number): void;
   readonly active: number;
   readonly warm: number;
+  /** False while the breaker for starts is open: what is launched now fails. */
+  readonly canStart: boolean;
   /** Lets running work finish its turn, then ladders what is left; resolves within the budget. */
   drain(budgetMs: number): Promise<readonly Unstopped[]>;
   /** SIGKILL to every group, now. Resolves when all are gone or after `budgetMs`. */

@@ -3,6 +3,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { AgentRun } from './agent-run.ts';
 import type { RunOutcome } from './run.ts';
+import type { ChildSupervisorOptions } from './supervisor-options.ts';
 
 /** The limit an outcome ran into, as a label of `agent_limit_exceeded_total`; null: none. */
 export function limitOf(outcome: Pick<RunOutcome, 'status' | 'cause'>): string | null {
@@ -63,7 +64,27 @@ export function recordWarmDeath(
   metrics.add('agent_limit_exceeded_total', { limit: 'restart_storm' });
   log.error('limit.exceeded', {
     limit: 'restart_storm',
-    msg: 'warm children keep dying: none is started until the breaker lets one through',
+    msg: 'warm children keep dying once they are ready: none is started until the breaker lets one through',
+  });
+}
+
+/** Tells that no child can be started any more, or that they can again (`problem` null). */
+export function recordStartability(
+  problem: string | null,
+  { log, metrics, emit }: Pick<ChildSupervisorOptions, 'log' | 'metrics' | 'emit'>,
+): void {
+  emit({ type: 'starting', possible: problem === null });
+  if (problem === null) {
+    log.info('subagent.restart', {
+      msg: 'a child came up: children can be started again, and work is taken',
+    });
+    return;
+  }
+  metrics.add('agent_restarts_tripped_total');
+  metrics.add('agent_limit_exceeded_total', { limit: 'restart_storm' });
+  log.error('limit.exceeded', {
+    limit: 'restart_storm',
+    msg: `no child can be started (${problem}): nothing is claimed or started until a probe comes up`,
   });
 }
 

@@ -16,6 +16,21 @@ export interface Living {
   empty(): Promise<void>;
 }
 
+/** Those of a book of children, and how to hear that it is empty. */
+export function livingOf(
+  log: Log,
+  children: ReadonlySet<Child>,
+  unkillable: readonly Child[],
+  onceEmpty: (tell: () => void) => void,
+): Living {
+  return {
+    log,
+    all: () => [...children].sort((a, b) => (b.run?.depth ?? -1) - (a.run?.depth ?? -1)),
+    unkillable: () => unkillable,
+    empty: () => (children.size === 0 ? Promise.resolve() : new Promise((resolve) => onceEmpty(resolve))),
+  };
+}
+
 /**
  * Lets running work finish its turn, then moves what is left up the kill ladder, so that everything
  * is gone or reported within `budgetMs`.

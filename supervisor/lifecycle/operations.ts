@@ -133,7 +133,7 @@ export class Operations implements ManagementPort {
     const config = settings.current();
     const figures = supervisor.figures();
     const { capacity, inflight, pendingClaims } = figures;
-    const takesWork = supervisor.mayStart();
+    const takesWork = supervisor.mayLaunch();
     return {
       instance: config.identity.instance,
       shard: shardLabel(config.shard),
@@ -223,7 +223,7 @@ export class Operations implements ManagementPort {
     return this.inReactor(() => {
       const { supervisor, children, factory, newRunId, traceparent } = this.deps;
       if (
-        !supervisor.mayStart() ||
+        !supervisor.mayLaunch() ||
         children.active >= this.deps.settings.current().limits.maxTotalSubagents
       ) {
         throw new AgentdError('NO_FREE_SLOT', 'no subagent can be started now');

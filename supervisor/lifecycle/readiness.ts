@@ -5,11 +5,19 @@ export interface ReadinessFacts {
   readonly paused: boolean;
   readonly lameDuck: boolean;
   readonly intelligenceAllDown: boolean;
+  /** No child can be started, so nothing can be worked on. */
+  readonly cannotSpawn: boolean;
   /** Servers with a subscription that is not in force. */
   readonly deaf: readonly string[];
 }
 
-export type UnreadyReason = 'starting' | 'draining' | 'lame_duck' | 'intelligence_down' | 'deaf_subscription';
+export type UnreadyReason =
+  | 'starting'
+  | 'draining'
+  | 'lame_duck'
+  | 'intelligence_down'
+  | 'cannot_spawn'
+  | 'deaf_subscription';
 
 /** The body of `/readyz`, but for what the health thread adds. */
 export interface Readiness {
@@ -29,8 +37,17 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   if (facts.phase !== 'running') reasons.push(facts.phase);
   if (facts.lameDuck) reasons.push('lame_duck');
   if (facts.intelligenceAllDown) reasons.push('intelligence_down');
+  if (facts.cannotSpawn) reasons.push('cannot_spawn');
   if (facts.deaf.length > 0) reasons.push('deaf_subscription');
   return { ready: reasons.length === 0, reasons, paused: facts.paused, deaf_servers: [...facts.deaf] };
+}
+
+/** How an instance stands, for operators. */
+export interface Standing {
+  readonly phase: ReadinessFacts['phase'];
+  readonly paused: boolean;
+  readonly lame_duck: boolean;
+  readonly draining: boolean;
 }
 
 /** Before the supervisor has said anything. */
@@ -39,5 +56,6 @@ export const STARTING: Readiness = readinessOf({
   paused: false,
   lameDuck: false,
   intelligenceAllDown: false,
+  cannotSpawn: false,
   deaf: [],
 });

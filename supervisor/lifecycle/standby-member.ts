@@ -48,7 +48,7 @@ export function standbyMember(parts: {
     clock,
     freeSlots: () => {
       const { capacity, inflight, pendingClaims } = supervisor().figures();
-      return supervisor().mayStart() ? capacity - inflight - pendingClaims : 0;
+      return supervisor().mayLaunch() ? capacity - inflight - pendingClaims : 0;
     },
     claimNext: (max) => links.claimNext(server, standby.ttlMs, max),
     pending: () => links.pending(server, pendingUri),

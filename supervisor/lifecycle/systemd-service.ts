@@ -121,6 +121,8 @@ function inWords(reason: UnreadyReason, { deaf_servers: deaf }: Readiness): stri
       return 'lame duck';
     case 'intelligence_down':
       return 'no model endpoint answers';
+    case 'cannot_spawn':
+      return 'no child can be started';
     case 'deaf_subscription':
       return `deaf to ${deaf.join(' and ')}`;
   }

@@ -1,10 +1,11 @@
 import { EXIT } from '../../protocol/exit-codes.ts';
 import type { Children, RunMessage, RunOutcome } from '../children/run.ts';
 import type { ConfigInForce } from '../config/in-force.ts';
+import type { InstanceGate } from '../gates/admission-gate.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { Intelligence } from '../intelligence/intelligence.ts';
 import type { Drain } from '../lifecycle/drain.ts';
-import { type Readiness, readinessOf } from '../lifecycle/readiness.ts';
+import { type Readiness, readinessOf, type Standing } from '../lifecycle/readiness.ts';
 import type { RootRuns } from '../lifecycle/root-runs.ts';
 import { recordSpending, type TokenBudget } from '../lifecycle/token-budget.ts';
 import type { Intake } from '../routing/intake.ts';
@@ -16,6 +17,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Clock } from './clock.ts';
 import type { SupervisorEvent } from './event.ts';
 import { type Figures, figuresOf, publishFigures } from './figures.ts';
+import { Hearing } from './hearing.ts';
 import type { Timers } from './timers.ts';
 
 export interface SupervisorParts {
@@ -53,28 +55,23 @@ export class Supervisor {
   private finished = false;
   private paused = false;
   private lameDuck = false;
-  private readonly deaf = new Set<string>();
-  private readonly subscriptions = new Map<string, number>();
+  private readonly hearing = new Hearing();
 
   constructor(private readonly parts: SupervisorParts) {}
 
   /** Facts of the admission gate. */
-  gate(): { draining: boolean; paused: boolean; lameDuck: boolean; budgetRemaining: number | null } {
+  gate(): InstanceGate {
     return {
       draining: this.draining,
       paused: this.paused,
       lameDuck: this.lameDuck,
+      cannotSpawn: !this.parts.children.canStart,
       budgetRemaining: this.parts.budget.remaining,
     };
   }
 
   /** How the instance stands, for operators. */
-  get standing(): {
-    readonly phase: 'starting' | 'running' | 'draining';
-    readonly paused: boolean;
-    readonly lame_duck: boolean;
-    readonly draining: boolean;
-  } {
+  get standing(): Standing {
     const { draining } = this;
     const phase = draining ? 'draining' : this.started ? 'running' : 'starting';
     return { phase, paused: this.paused, lame_duck: this.lameDuck, draining };
@@ -86,7 +83,8 @@ export class Supervisor {
       paused: this.paused,
       lameDuck: this.lameDuck,
       intelligenceAllDown: this.parts.intelligence.allDown,
-      deaf: [...this.deaf],
+      cannotSpawn: !this.parts.children.canStart,
+      deaf: this.hearing.deaf,
     });
   }
 
@@ -107,15 +105,16 @@ export class Supervisor {
 
   /** Distinct URIs watched on all servers. */
   get watched(): number {
-    let count = 0;
-    for (const active of this.subscriptions.values()) count += active;
-    return count;
+    return this.hearing.watched;
   }
 
   mayStart(): boolean {
     const { remaining } = this.parts.budget;
     return !this.draining && !this.paused && !this.lameDuck && (remaining === null || remaining > 0);
   }
+
+  /** The same for what needs a child of its own. */
+  mayLaunch = (): boolean => this.mayStart() && this.parts.children.canStart;
 
   /** Connections are up: from here on the instance may be ready. */
   markStarted(): void {
@@ -157,8 +156,6 @@ export class Supervisor {
       case 'operator':
         event.act();
         return;
-      case 'pump':
-        return;
       case 'clock':
         parts.log.info('trigger.fired', { trigger: event.key });
         parts.rootRuns.trigger();
@@ -178,6 +175,7 @@ export class Supervisor {
       case 'resource.updated':
         this.heard(event.server, event.uri, event.cause, event.at);
         return;
+      case 'pump':
       case 'peer.up':
       case 'peer.down':
         return;
@@ -185,9 +183,7 @@ export class Supervisor {
         this.finish(EXIT.MCP, `MCP server ${event.server} is gone for good: ${event.reason}`);
         return;
       case 'subscriptions':
-        this.subscriptions.set(event.server, event.active);
-        if (event.complete) this.deaf.delete(event.server);
-        else this.deaf.add(event.server);
+        this.hearing.note(event);
         this.publishReadiness();
         return;
       case 'lease.event':
@@ -202,6 +198,7 @@ export class Supervisor {
       case 'lease.ended':
         this.leaseHolder(event.id).onLeaseEnded(event.id, event.end);
         return;
+      case 'starting':
       case 'run.started':
       case 'run.begun':
       case 'session.turn':
@@ -246,6 +243,9 @@ export class Supervisor {
   private onRun(message: RunMessage): void {
     const { parts } = this;
     switch (message.type) {
+      case 'starting':
+        this.publishReadiness();
+        return;
       case 'run.started':
         parts.metrics.add('agent_runs_started_total');
         return;

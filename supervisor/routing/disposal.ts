@@ -28,9 +28,11 @@ export function disposalOf(facts: {
   readonly lease: LeaseEnd | null;
   /** The ledger chose the item, and will choose again. */
   readonly pulled: boolean;
+  /** No child ever had the run. */
+  readonly neverBegan: boolean;
   readonly draining: boolean;
 }): Disposal {
-  const { lease, pulled, draining } = facts;
+  const { lease, pulled, neverBegan, draining } = facts;
   if (pulled) return 'finish';
   switch (lease?.kind) {
     case 'unasked':
@@ -43,7 +45,9 @@ export function disposalOf(facts: {
       // Somebody else's by now, or nobody's.
       return 'revisit';
     case 'acked':
-    case undefined:
       return 'finish';
+    case undefined:
+      // An update that no child has seen has not been delivered.
+      return neverBegan && !draining ? 'put_back' : 'finish';
   }
 }

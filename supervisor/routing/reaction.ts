@@ -1,4 +1,5 @@
 import type { Children, RunOutcome, RunSpec } from '../children/run.ts';
+import type { InstanceGate } from '../gates/admission-gate.ts';
 import type { LeaseKeeper } from '../gates/lease-keeper.ts';
 import type { LeaseEnd } from '../gates/lease-model.ts';
 import type { ResourceInfo } from '../mcp/peers.ts';
@@ -46,12 +47,7 @@ export interface ReactionDeps {
   ) => RunSpec;
   /** Looks at a resource, for claim keys that depend on it; bounded, rejects when it cannot. */
   readonly describe: (server: string, uri: string) => Promise<ResourceInfo | null>;
-  readonly gate: () => {
-    readonly draining: boolean;
-    readonly paused: boolean;
-    readonly lameDuck: boolean;
-    readonly budgetRemaining: number | null;
-  };
+  readonly gate: () => InstanceGate;
   /** Runs at once in the whole supervisor. */
   readonly maxTotal: () => number;
 }
@@ -83,6 +79,11 @@ export function newReaction(
   };
 }
 
+/** Whether no child ever had the run: it could not be started, or ended before it was ready. */
+export function neverBegan({ cause }: Pick<RunOutcome, 'cause'>): boolean {
+  return cause === 'spawn_failed' || cause === 'not_ready';
+}
+
 /** The first word tells the ledger whether an attempt was spent: a drain, or a run that never began, spends none. */
 export function releaseReason(outcome: RunOutcome, draining: boolean): string {
   const { cause, status } = outcome;
@@ -91,6 +92,6 @@ export function releaseReason(outcome: RunOutcome, draining: boolean): string {
   if (woundDown || cause === 'drain' || cause === 'forced') return 'drain';
   const detail = outcome.error === null ? '' : `: ${outcome.error.message.slice(0, 500)}`;
   // A machine that cannot start children must not use up the attempts of good items.
-  if (cause === 'spawn_failed') return `not_started${detail}`;
+  if (neverBegan(outcome)) return `not_started${detail}`;
   return `${status}${detail}`;
 }

@@ -7,7 +7,7 @@ import type { ResourceInfo } from '../mcp/peers.ts';
 import type { SupervisorEvent } from '../reactor/event.ts';
 import { disposalOf, revisitIn } from './disposal.ts';
 import { deliveryKey, type Intake, type Lane, splitDeliveryKey } from './intake.ts';
-import { newReaction, type Reaction, type ReactionDeps, releaseReason } from './reaction.ts';
+import { neverBegan, newReaction, type Reaction, type ReactionDeps, releaseReason } from './reaction.ts';
 import type { PulledItem } from './standby.ts';
 
 const FIRST_RETRY_MS = 1_000;
@@ -231,9 +231,10 @@ export class Reactions {
 
   /** The end of a reaction: both its run and its lease are over. */
   private dispose(reaction: Reaction): void {
-    const { lane, key, lease, pulled } = reaction;
+    const { lane, key, lease, pulled, outcome } = reaction;
     this.reactions.delete(reaction.id);
-    switch (disposalOf({ lease, pulled, draining: this.deps.gate().draining })) {
+    const unseen = outcome !== null && neverBegan(outcome);
+    switch (disposalOf({ lease, pulled, neverBegan: unseen, draining: this.deps.gate().draining })) {
       case 'put_back':
         this.putBack(lane, key);
         return;

@@ -5,6 +5,7 @@ import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Intake, type Lane, splitDeliveryKey } from './intake.ts';
+import { neverBegan } from './reaction.ts';
 import type { SessionClaims } from './session-claims.ts';
 import {
   CLOSED,
@@ -23,7 +24,7 @@ export interface Governor {
 
 export interface SessionDeps {
   readonly clock: Clock;
-  readonly children: Pick<Children, 'launch' | 'wake' | 'stop'>;
+  readonly children: Pick<Children, 'launch' | 'wake' | 'stop' | 'canStart'>;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly newRunId: () => string;
@@ -91,6 +92,8 @@ export class Sessions {
       if (disposition.kind !== 'continue') continue;
       const session = this.session(disposition.session);
       if (session.state.state === 'turning' || session.state.state === 'claiming') continue;
+      // One that has its child goes on; another is not claimed, so that a replica may have it.
+      if (session.state.state !== 'idle' && !this.deps.children.canStart) continue;
       // A session is claimed anew only when its former child and lease are gone.
       if (session.state.state !== 'idle' && this.deps.claims.isLeaving(session.name)) continue;
       const keys = this.take(lane, session);
@@ -108,7 +111,8 @@ export class Sessions {
   onLeaseStart(runId: string): void {
     const session = this.sessions.get(this.deps.claims.sessionOf(runId) ?? '');
     const lane = this.intake.lanes.find(({ route: { config } }) => config === session?.claimedFor);
-    if (session === undefined || lane === undefined || !this.deps.mayStart()) {
+    const { mayStart, children } = this.deps;
+    if (session === undefined || lane === undefined || !mayStart() || !children.canStart) {
       this.deps.claims.giveBack(runId);
       return;
     }
@@ -152,8 +156,9 @@ export class Sessions {
     const session = this.byRun.get(outcome.runId);
     if (session === undefined) return;
     this.byRun.delete(outcome.runId);
-    if (outcome.cause === 'lease_lost' || outcome.cause === 'lease_expired') {
-      // Not its fault: another replica goes on with the session.
+    const unstartable = neverBegan(outcome) && !this.deps.children.canStart;
+    if (outcome.cause === 'lease_lost' || outcome.cause === 'lease_expired' || unstartable) {
+      // Not its fault: another replica goes on with the session, or we do when children start again.
       const verdict = { kind: 'retry', at: this.deps.clock.now() } as const;
       this.step(session, { type: 'ended', runId: outcome.runId, verdict });
       return;

@@ -18,6 +18,8 @@ export interface TestFleetOptions {
   readonly config?: 'agentd' | 'standby' | 'session';
   readonly common?: readonly string[];
   readonly database?: string;
+  /** The command line of each supervisor, where it is not the built one. */
+  readonly programs?: readonly (string | undefined)[];
 }
 
 /** A real fleet over a folder of generated documents, and a client that sees what it did. */
@@ -48,6 +50,7 @@ export class TestFleet {
         ...(options.common ?? []),
       ],
       env: { PLAYBOOK: join(FIXTURES, `${options.playbook}.yaml`) },
+      ...(options.programs === undefined ? {} : { programs: options.programs }),
       ...(options.database === undefined ? {} : { database: options.database }),
     });
     return new TestFleet(folder, fleet, await InboxClient.connect(fleet.inboxUrl), options.documents);

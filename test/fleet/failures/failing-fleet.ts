@@ -31,6 +31,8 @@ export interface FailingFleetOptions {
   readonly config?: 'agentd' | 'standby';
   /** Default: one that no test outlasts. */
   readonly ttlMs?: number;
+  /** The command line of each supervisor, where it is not the built one. */
+  readonly programs?: readonly (string | undefined)[];
 }
 
 /** A real fleet that remembers what every supervisor said, for tests that hurt it. */
@@ -61,6 +63,7 @@ export class FailingFleet {
         'debug',
         ...(options.common ?? []),
       ],
+      ...(options.programs === undefined ? {} : { programs: options.programs }),
     });
     const fleet = new FailingFleet(test, options);
     test.fleet.onLine((supervisor, line) => {

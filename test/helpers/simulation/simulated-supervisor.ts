@@ -23,6 +23,8 @@ export interface SimulatedChildren {
   launch(spec: RunSpec): void;
   stop(runId: string, cause: StopCause, withinMs: number | undefined): void;
   readonly active: number;
+  /** False while its machine is known to start no children. */
+  readonly canStart: boolean;
 }
 
 export interface SimulationClaim {
@@ -49,6 +51,7 @@ export class SimulatedSupervisor {
     calls: LeaseCalls,
     children: SimulatedChildren,
     random: () => number,
+    offered: (uri: string) => void,
   ) {
     const config: ClaimConfig = {
       server: 'coord',
@@ -59,15 +62,8 @@ export class SimulatedSupervisor {
     };
     this.timers = new VirtualTimers(clock);
     const post = (event: SupervisorEvent): void => this.post(event);
-    this.keeper = new LeaseKeeper({
-      clock,
-      timers: this.timers,
-      calls,
-      log: nullLog,
-      metrics: NO_METRICS,
-      post,
-      random,
-    });
+    const shared = { clock, timers: this.timers, log: nullLog, metrics: NO_METRICS, post, random };
+    this.keeper = new WatchedKeeper({ ...shared, calls }, offered);
     this.intake = new Intake(
       { routes: [routeConfig({ name: 'route', claim: config })], shard: { ...claim.shard, timer: 'shard0' } },
       nullLog,
@@ -75,14 +71,9 @@ export class SimulatedSupervisor {
       () => 64,
     );
     this.reactions = new Reactions(this.intake, {
-      clock,
-      timers: this.timers,
+      ...shared,
       children,
       keeper: this.keeper,
-      log: nullLog,
-      metrics: NO_METRICS,
-      post,
-      random,
       newRunId: () => 'unclaimed',
       traceparent: () => '',
       spec: (_lane, run) => ({
@@ -97,7 +88,13 @@ export class SimulatedSupervisor {
         route: 'route',
       }),
       describe: () => Promise.resolve(null),
-      gate: () => ({ draining: this.draining, paused: false, lameDuck: false, budgetRemaining: null }),
+      gate: () => ({
+        draining: this.draining,
+        paused: false,
+        lameDuck: false,
+        cannotSpawn: !children.canStart,
+        budgetRemaining: null,
+      }),
       maxTotal: () => 64,
     });
   }
@@ -170,6 +167,21 @@ export class SimulatedSupervisor {
       default:
         throw new Error(`the simulation does not know ${event.type}`);
     }
+  }
+}
+
+/** A keeper that tells of each new claim before it is asked for. */
+class WatchedKeeper extends LeaseKeeper {
+  constructor(
+    deps: ConstructorParameters<typeof LeaseKeeper>[0],
+    private readonly onOffer: (uri: string) => void,
+  ) {
+    super(deps);
+  }
+
+  override offer(...claim: Parameters<LeaseKeeper['offer']>): void {
+    this.onOffer(claim[1].item);
+    super.offer(...claim);
   }
 }
 

@@ -1,14 +1,10 @@
 import type { RunSpec, StopCause } from '../../../supervisor/children/run.ts';
-import type {
-  ClaimReply,
-  ClaimTarget,
-  LeaseCalls,
-  LeaseReply,
-} from '../../../supervisor/gates/lease-keeper.ts';
+import { ledgerCalls } from './calls.ts';
+import { Machine } from './machine.ts';
 import { Random, Scheduler } from './scheduler.ts';
 import { type LedgerCall, SimulatedLedger } from './simulated-ledger.ts';
 import { SimulatedSupervisor } from './simulated-supervisor.ts';
-import { transport, type Wire } from './wire.ts';
+import type { Wire } from './wire.ts';
 
 /** What a seed came to. */
 export interface Verdict {
@@ -27,6 +23,7 @@ const CALM_MS = 120_000;
 interface Process {
   readonly name: string;
   readonly supervisor: SimulatedSupervisor;
+  readonly machine: Machine;
   readonly children: Map<string, { readonly uri: string; end: number; cause: StopCause | null }>;
   alive: boolean;
   /** Frozen (SIGSTOP) until this time; nothing of its own happens before. */
@@ -36,7 +33,8 @@ interface Process {
 
 /**
  * K supervisors' gates and one ledger in virtual time, with crashes, freezes, drains, delayed, lost
- * and duplicated calls, and clocks that run at different speeds; all of it from one seed.
+ * and duplicated calls, machines that start no children for a while, and clocks that run at different
+ * speeds; all of it from one seed.
  */
 export function simulate(seed: number): Verdict {
   return new World(seed).run();
@@ -122,7 +120,8 @@ class World {
         if (process === null) return;
         const kind = this.random.next();
         if (kind < 0.5) this.crash(slot, process);
-        else if (kind < 0.75) process.frozenUntil = this.scheduler.now + this.random.between(10, 4 * TTL_MS);
+        else if (kind < 0.65) process.machine.break(this.random.between(10, 4 * TTL_MS));
+        else if (kind < 0.8) process.frozenUntil = this.scheduler.now + this.random.between(10, 4 * TTL_MS);
         else this.drain(slot, process);
       });
     }
@@ -139,19 +138,31 @@ class World {
     const supervisor = new SimulatedSupervisor(
       clock,
       { ttlMs: TTL_MS, shard },
-      this.calls(() => process),
+      ledgerCalls(this.ledger, {
+        name,
+        wire: () => this.wire(process),
+        received: (key) => this.received.add(`${name} ${key}`),
+      }),
       {
         launch: (spec) => this.launch(process, spec),
         stop: (runId, cause, withinMs) => this.stop(process, runId, cause, withinMs),
         get active() {
           return children.size;
         },
+        get canStart() {
+          return machine.canStart;
+        },
       },
       () => this.random.next(),
+      (uri) => {
+        if (!machine.canStart) this.violate(`${name} claimed ${uri} while it could start no child`);
+      },
     );
+    const machine = new Machine(this.scheduler, () => this.act(process, () => supervisor.wake()));
     const process: Process = {
       name,
       supervisor,
+      machine,
       children,
       alive: true,
       frozenUntil: 0,
@@ -217,9 +228,16 @@ class World {
     if (!this.received.has(`${process.name} ${spec.runId}`)) {
       this.violate(`${process.name} started ${uri} without a claim (invariant 1)`);
     }
+    const { machine, children } = process;
+    if (!machine.start()) {
+      children.set(spec.runId, { uri, end: 0, cause: 'not_ready' });
+      const gone = this.scheduler.now + this.random.between(1, 100);
+      this.scheduler.schedule(gone, () => this.endChild(process, spec.runId, 'crashed'));
+      return;
+    }
     this.beginWork(process, uri);
     const end = this.scheduler.now + this.random.between(5, 2.5 * TTL_MS);
-    process.children.set(spec.runId, { uri, end, cause: null });
+    children.set(spec.runId, { uri, end, cause: null });
     this.scheduler.schedule(end, () =>
       this.endChild(process, spec.runId, this.random.chance(0.9) ? 'completed' : 'crashed'),
     );
@@ -266,33 +284,6 @@ class World {
       bad: () => this.chaos,
       ttlMs: TTL_MS,
       arrive: (what) => this.act(process, what),
-    };
-  }
-
-  private calls(process: () => Process): LeaseCalls {
-    const call = <T extends ClaimReply | LeaseReply>(
-      target: ClaimTarget,
-      deadlineMs: number,
-      perform: (holder: string) => T,
-    ): Promise<T> =>
-      transport(
-        this.wire(process()),
-        deadlineMs,
-        () => perform(process().name),
-        (reply) => {
-          if (reply.kind === 'granted') this.received.add(`${process().name} ${target.claimKey}`);
-        },
-      );
-    const { ledger } = this;
-    return {
-      claim: (target, deadline) =>
-        call(target, deadline, (holder) => ledger.claim(target.claimKey, holder, target.ttlMs)),
-      renew: (target, lease, deadline) =>
-        call(target, deadline, (holder) => ledger.renew(target.claimKey, lease, holder, target.ttlMs)),
-      ack: (target, lease, _result, deadline) =>
-        call(target, deadline, (holder) => ledger.ack(target.claimKey, lease, holder)),
-      release: (target, lease, reason, deadline) =>
-        call(target, deadline, (holder) => ledger.release(target.claimKey, lease, holder, reason)),
     };
   }
 }

@@ -1,8 +1,12 @@
+import { writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../../contract/support/temporary-folder.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { fixture, type Rig, rig, spec, survivors } from './harness.ts';
 
 describe('the warm pool and warm sessions', () => {
+  const folder = temporaryFolder();
+  const marker = folder.path('allowed');
   let open: Rig[] = [];
   const rigged = (...args: Parameters<typeof rig>): Rig => {
     const made = rig(...args);
@@ -56,6 +60,25 @@ describe('the warm pool and warm sessions', () => {
     expect(metrics.counted('agent_subagent_restarts_total', { reason: 'crashed' })).toBe(2);
     expect(survivors()).toEqual([]);
   });
+
+  it('runs that wait for a child fail at once when none can be started, and a probe ends that', async () => {
+    const { supervisor, messages, metrics, settled, run } = rigged(fixture('comes-up-once-allowed', marker), {
+      random: () => 0,
+    });
+    const specs = Array.from({ length: 12 }, () => spec());
+    for (const one of specs) supervisor.launch(one);
+    const outcomes = await Promise.all(specs.map((one) => settled(one.runId)));
+    expect(new Set(outcomes.map(({ cause }) => cause))).toEqual(new Set(['not_ready', 'spawn_failed']));
+    const refused = outcomes.find(({ cause }) => cause === 'spawn_failed');
+    expect(refused?.error?.message).toContain('no child can be started: the child ended before it was ready');
+    expect(supervisor.canStart).toBe(false);
+    expect(metrics.counted('agent_restarts_tripped_total')).toBe(1);
+    expect(await run(spec())).toMatchObject({ status: 'crashed', cause: 'spawn_failed' });
+    writeFileSync(marker, '');
+    await eventually('a probe to come up', () => supervisor.canStart, 60_000);
+    expect(await run(spec())).toMatchObject({ status: 'completed' });
+    expect(messages.flatMap((one) => (one.type === 'starting' ? [one.possible] : []))).toEqual([false, true]);
+  }, 90_000);
 
   it('many launches at once are all served, without crowding the machine or blocking the loop', async () => {
     const { supervisor, settled } = rigged(fixture('obliging'));

@@ -7,16 +7,18 @@ const facts = fc.record({
   paused: fc.boolean(),
   lameDuck: fc.boolean(),
   intelligenceAllDown: fc.boolean(),
+  cannotSpawn: fc.boolean(),
   deaf: fc.array(fc.string(), { maxLength: 2 }),
 });
 
 describe('readiness', () => {
-  it('holds exactly when running, not lame, with a model and hearing everything', () => {
+  it('holds exactly when running, not lame, with a model, able to start children and hearing everything', () => {
     fc.assert(
       fc.property(facts, (given) => {
         const { ready, reasons } = readinessOf(given);
-        const { phase, lameDuck, intelligenceAllDown, deaf } = given;
-        expect(ready).toBe(phase === 'running' && !lameDuck && !intelligenceAllDown && deaf.length === 0);
+        const { phase, lameDuck, intelligenceAllDown, cannotSpawn, deaf } = given;
+        const able = !intelligenceAllDown && !cannotSpawn && deaf.length === 0;
+        expect(ready).toBe(phase === 'running' && !lameDuck && able);
         expect(reasons.length === 0).toBe(ready);
       }),
     );
@@ -28,11 +30,12 @@ describe('readiness', () => {
       paused: true,
       lameDuck: true,
       intelligenceAllDown: true,
+      cannotSpawn: true,
       deaf: ['inbox'],
     } as const;
     expect(readinessOf(all)).toEqual({
       ready: false,
-      reasons: ['draining', 'lame_duck', 'intelligence_down', 'deaf_subscription'],
+      reasons: ['draining', 'lame_duck', 'intelligence_down', 'cannot_spawn', 'deaf_subscription'],
       paused: true,
       deaf_servers: ['inbox'],
     });

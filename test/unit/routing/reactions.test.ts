@@ -40,6 +40,16 @@ describe('reactions without a claim', () => {
     expect(b.launched).toHaveLength(1);
   });
 
+  it('put an update back that no child has ever seen', () => {
+    const b = bench([{}]);
+    b.hear('test:///1');
+    b.reactions.onRunSettled(runOutcome({ runId: 'run-1', status: 'crashed', cause: 'not_ready' }));
+    expect(b.lane.queue.waiting).toBe(1);
+    b.clock.advance(5_000);
+    b.reactions.pump();
+    expect(b.launched.map((spec) => spec.event?.uri)).toEqual(['test:///1', 'test:///1']);
+  });
+
   it('keep a failed run from being tried again: its event has been delivered', () => {
     const b = bench([{}]);
     b.hear('test:///1');
@@ -51,6 +61,18 @@ describe('reactions without a claim', () => {
 });
 
 describe('reactions with a claim', () => {
+  it('are not asked for while no child can be started: the update waits for that, or for another replica', () => {
+    const b = bench([{ claim: CLAIM }]);
+    b.gate.cannotSpawn = true;
+    b.hear('test:///1');
+    expect(b.offered).toEqual([]);
+    expect(b.lane.queue.waiting).toBe(1);
+    expect(b.reactions.assign(b.lane, 's', 'test:///2')).toBe(false);
+    b.gate.cannotSpawn = false;
+    b.reactions.pump();
+    expect(b.offered).toHaveLength(1);
+  });
+
   it('run only what was granted, under the claim key, and ack its result', () => {
     const b = bench([{ claim: CLAIM }]);
     b.hear('test:///1');

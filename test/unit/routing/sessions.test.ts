@@ -22,6 +22,7 @@ function bench() {
     () => 16,
   );
   const trace: string[] = [];
+  const machine = { canStart: true };
   let ids = 0;
   const sessions = new Sessions(intake, {
     clock,
@@ -29,6 +30,9 @@ function bench() {
       launch: ({ runId, instruction }) => trace.push(`launch ${runId} ${instruction}`),
       wake: (runId, uris) => trace.push(`wake ${runId} ${uris.join(',')}`),
       stop: (runId, cause) => trace.push(`stop ${runId} ${cause}`),
+      get canStart() {
+        return machine.canStart;
+      },
     },
     log: nullLog,
     metrics,
@@ -58,7 +62,7 @@ function bench() {
     intake.reroute(routes, clock.now());
     sessions.outdate((route) => !intake.lanes.some((lane) => lane.route.config === route));
   };
-  return { sessions, hear, reroute, trace, values };
+  return { sessions, hear, reroute, trace, values, machine, waiting: () => intake.waiting };
 }
 
 describe('a session whose route is configured anew', () => {
@@ -102,5 +106,39 @@ describe('a session whose route is configured anew', () => {
     b.sessions.onSettled(runOutcome({ runId: 'run-1', status: 'crashed' }), false);
     expect(b.sessions.owns('run-1')).toBe(false);
     expect(b.sessions.list()).toMatchObject([{ state: 'closed' }]);
+  });
+});
+
+describe('a session on a machine that can start no children', () => {
+  it('is not opened and loses no update; one that has its child goes on', () => {
+    const b = bench();
+    b.machine.canStart = false;
+    b.hear('a:///1');
+    expect(b.trace).toEqual([]);
+    expect(b.waiting()).toBe(1);
+    b.machine.canStart = true;
+    b.sessions.pump();
+    b.sessions.onTurn('run-1');
+    b.machine.canStart = false;
+    b.hear('a:///2');
+    expect(b.trace).toEqual(['launch run-1 none', 'wake run-1 a:///1', 'wake run-1 a:///2']);
+  });
+
+  it('is not held to have failed when its child did not come up', () => {
+    const b = bench();
+    b.hear('a:///1');
+    b.machine.canStart = false;
+    b.sessions.onSettled(runOutcome({ runId: 'run-1', status: 'crashed', cause: 'not_ready' }), false);
+    expect(b.values.get('agent_subagent_restarts_total')).toBeUndefined();
+    expect(b.waiting()).toBe(1);
+    b.sessions.pump();
+    b.machine.canStart = true;
+    b.sessions.pump();
+    expect(b.trace).toEqual([
+      'launch run-1 none',
+      'wake run-1 a:///1',
+      'launch run-2 none',
+      'wake run-2 a:///1',
+    ]);
   });
 });

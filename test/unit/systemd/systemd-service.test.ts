@@ -17,6 +17,7 @@ const RUNNING = {
   phase: 'running',
   paused: false,
   lameDuck: false,
+  cannotSpawn: false,
   intelligenceAllDown: false,
   deaf: [],
 } as const;

@@ -17,7 +17,7 @@ describe('the documentation of telemetry', () => {
   });
 
   it('explains every reason for not being ready', () => {
-    const facts = { paused: true, lameDuck: true, intelligenceAllDown: true, deaf: ['a'] };
+    const facts = { paused: true, lameDuck: true, intelligenceAllDown: true, cannotSpawn: true, deaf: ['a'] };
     const reasons = (['starting', 'draining'] as const).flatMap(
       (phase) => readinessOf({ ...facts, phase }).reasons,
     );
