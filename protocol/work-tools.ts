@@ -66,7 +66,7 @@ export const claimResult = z.discriminatedUnion('granted', [
     granted: z.literal(false),
     held_by: z.string(),
     /** When another try could succeed, ms; only our own server says so. */
-    retry_after_ms: z.number().optional(),
+    retry_after_ms: z.number().optional().catch(undefined),
   }),
 ]);
 

@@ -4,6 +4,7 @@ import type { LeaseEnd } from '../gates/lease-model.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { revisitIn } from './disposal.ts';
 import { type Intake, type Lane, splitDeliveryKey } from './intake.ts';
 import { neverBegan } from './reaction.ts';
 import type { SessionClaims } from './session-claims.ts';
@@ -127,7 +128,7 @@ export class Sessions {
     const session = this.sessions.get(this.deps.claims.sessionOf(runId) ?? '');
     const target = this.deps.claims.leaseEnded(runId, end);
     if (session === undefined || target === null) return;
-    const at = this.deps.clock.now() + target.ttlMs * (1 + this.deps.random() * 0.25);
+    const at = this.deps.clock.now() + revisitIn(target.ttlMs, end, this.deps.random());
     this.step(session, { type: 'unclaimed', runId, elsewhere: end.kind === 'lost', at });
   }
 

@@ -6,6 +6,7 @@ import { Sessions } from '../../../supervisor/routing/sessions.ts';
 import { ManualClock } from '../../helpers/manual-clock.ts';
 import { nullLog } from '../../helpers/null-log.ts';
 import { recordingMetrics } from '../../helpers/peer-harness.ts';
+import { CLAIM } from '../../helpers/reaction-bench.ts';
 import { routeConfig } from '../../helpers/route-config.ts';
 import { runOutcome } from '../../helpers/run-outcome.ts';
 
@@ -23,6 +24,7 @@ function bench() {
   );
   const trace: string[] = [];
   const machine = { canStart: true };
+  const offered: string[] = [];
   let ids = 0;
   const sessions = new Sessions(intake, {
     clock,
@@ -50,8 +52,8 @@ function bench() {
       route: null,
     }),
     mayStart: () => true,
-    claims: new SessionClaims({ offer: () => undefined, notCompleted: () => undefined }, () => ''),
-    revisit: () => undefined,
+    claims: new SessionClaims({ offer: (id) => offered.push(id), notCompleted: () => undefined }, () => ''),
+    revisit: (server, uri, at) => trace.push(`revisit ${server} ${uri} at ${at}`),
     random: () => 0.5,
   });
   const hear = (uri: string): void => {
@@ -62,7 +64,7 @@ function bench() {
     intake.reroute(routes, clock.now());
     sessions.outdate((route) => !intake.lanes.some((lane) => lane.route.config === route));
   };
-  return { sessions, hear, reroute, trace, values, machine, waiting: () => intake.waiting };
+  return { sessions, hear, reroute, trace, values, machine, offered, clock, waiting: () => intake.waiting };
 }
 
 describe('a session whose route is configured anew', () => {
@@ -140,5 +142,21 @@ describe('a session on a machine that can start no children', () => {
       'launch run-2 none',
       'wake run-2 a:///1',
     ]);
+  });
+});
+
+describe('a session that another replica has', () => {
+  it.each([
+    ['when its lease would be over', 400, 425],
+    ['no sooner than after a tenth of the ttl', 0, 125],
+    ['no later than after about a ttl', 60_000, 1_025],
+    ['after a ttl where nobody says when', undefined, 1_125],
+  ])('is claimed again %s', (_name, retryAfterMs, at) => {
+    const b = bench();
+    b.reroute(sessionRoute({ claim: CLAIM }));
+    b.hear('a:///1');
+    const [id = ''] = b.offered;
+    b.sessions.onLeaseEnded(id, { kind: 'lost', heldBy: 'another', retryAfterMs });
+    expect(b.trace).toEqual([`revisit s a:///1 at ${b.clock.now() + at}`]);
   });
 });
