@@ -22,7 +22,7 @@ const WHEN = {
   'resource.updated': 'A watched resource changed, or may have.',
   'event.unrouted': 'No route takes the event; it was dropped.',
   'shard.skipped': 'The event belongs to another shard.',
-  'claim.offered': 'The item was put to the coordination server.',
+  'claim.offered': 'The item is put to the coordination server; with `err` and at warn, it could not be.',
   'claim.granted': 'The lease is ours.',
   'claim.lost': 'Somebody else holds it, or it is already done.',
   'claim.renewed': 'The lease was extended.',

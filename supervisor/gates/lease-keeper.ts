@@ -5,6 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { traceIdOf } from '../telemetry/trace.ts';
 import { OFFERED, stepLease } from './lease-machine.ts';
 import type { LeaseEffect, LeaseEnd, LeaseEvent, LeaseRules, LeaseState } from './lease-model.ts';
+import { unaskedClaim } from './unasked-claim.ts';
 
 /** What is claimed, and under which names. */
 export interface ClaimTarget {
@@ -277,7 +278,7 @@ export class LeaseKeeper {
         log.debug('claim.lost', { ...fields, held_by: end.heldBy });
         return;
       case 'unasked':
-        log.warn('claim.lost', { ...fields, msg: `the claim could not be asked: ${end.error}` });
+        log.warn('claim.offered', { ...fields, ...unaskedClaim(entry, before, end.error) });
     }
   }
 
