@@ -42,6 +42,12 @@ export const ERRORS = {
     summary: 'A secret that the configuration refers to cannot be read.',
     remedy: 'Set the named variable, or check that the named file exists and this user may read it.',
   },
+  SECRET_UNUSABLE: {
+    kind: 'configuration',
+    summary: 'A secret that is sent in an HTTP header is no text that a header can hold.',
+    remedy:
+      'Store the token alone, on one line of plain characters; a line break is often added by the editor or by echo.',
+  },
   NOT_IMPLEMENTED: {
     kind: 'configuration',
     summary: 'The flag belongs to the contract but this build does not implement it yet.',

@@ -15,7 +15,7 @@ export class RequestFailure extends Error {
 
 /** Longest piece of an endpoint's own words that is quoted, characters. */
 const QUOTE_LENGTH = 300;
-/** Certificates do not become valid by asking again. */
+/** Certificates do not become valid by asking again; nor does a request that cannot be written. */
 const TLS_CODES = /^(ERR_TLS|ERR_SSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
 
 /** An answer with an error status. 401 and 403 are final, 429 and 5xx are worth another try. */
@@ -49,7 +49,7 @@ export function transportFailure(error: unknown): RequestFailure {
   }
   return new RequestFailure(text, {
     reason: 'unreachable',
-    final: TLS_CODES.test(code),
+    final: TLS_CODES.test(code) || code === 'UND_ERR_INVALID_ARG',
     retryAfterMs: null,
   });
 }

@@ -25,7 +25,8 @@ document, closed: an unknown key is an error.
   \`--route 'inbox:///\${PARTITION}/**=>spawn'\`.
 - **Secrets** are references, \`{{secret:NAME}}\` for a variable or \`{{secret-file:PATH}}\` for a file,
   also inside text as in \`Bearer {{secret:TOKEN}}\`. The value is read when it is used and kept
-  nowhere. A literal where a credential belongs is an error. \`AGENT_INTELLIGENCE_TOKEN\` holds the
+  nowhere; one that no HTTP header can carry (a line break in it) is an error that names its source.
+  A literal where a credential belongs is an error. \`AGENT_INTELLIGENCE_TOKEN\` holds the
   secret itself.
 - **Paths** are relative to the working directory of the process.`;
 

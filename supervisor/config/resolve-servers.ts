@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { isLoopback } from '../surface/listen-url.ts';
 import type { IntelligenceConfig, McpServerConfig } from './config.ts';
 import { type ResolveContext, refuse } from './context.ts';
+import { headerProblem, isHeaderName } from './header-text.ts';
 import { quoted } from './problems.ts';
 import type { ConfigDocument, ServerDocument } from './schema.ts';
 import type { SecretRef } from './secret.ts';
@@ -64,6 +65,14 @@ function transportOf(
   for (const key of ['env', 'cwd'] as const) {
     if (document[key] === undefined || (key === 'env' && Object.keys(document.env).length === 0)) continue;
     refuse(context, [...path, key], `MCP server ${name} has an http endpoint, so ${key} has no meaning`);
+  }
+  for (const [header, value] of Object.entries(document.headers)) {
+    const problem = isHeaderName(header)
+      ? typeof value === 'string' && value !== '' && headerProblem(value)
+      : 'is no name of a header';
+    if (!problem) continue;
+    const shown = header.replaceAll(/[^\x20-\x7e]/g, '?');
+    refuse(context, [...path, 'headers'], `header ${quoted(shown)} of MCP server ${name} ${problem}`);
   }
   return { kind: 'http', url: endpoint, headers: document.headers };
 }

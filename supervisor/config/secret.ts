@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
+import { headerProblem } from './header-text.ts';
 
 /**
  * A reference to a secret, written `{{secret:NAME}}` or `{{secret-file:PATH}}`. The value is read
@@ -70,6 +71,38 @@ export function readSecret(ref: SecretRef, env: NodeJS.ProcessEnv = process.env)
       return readFile(ref.path);
     case 'template':
       return ref.parts.map((part) => (typeof part === 'string' ? part : readSecret(part, env))).join('');
+  }
+}
+
+/**
+ * Reads the value of a secret that goes into an HTTP header. One that a header cannot hold is refused
+ * here, by its source: whatever sends it would quote it, and take the refusal for a network fault.
+ *
+ * @throws AgentdError SECRET_UNREADABLE, or SECRET_UNUSABLE when a header cannot hold it
+ */
+export function readHeaderSecret(ref: SecretRef, env: NodeJS.ProcessEnv = process.env): string {
+  if (ref.secret === 'template') {
+    return ref.parts
+      .map((part) => (typeof part === 'string' ? usable(part, ref) : readHeaderSecret(part, env)))
+      .join('');
+  }
+  return usable(readSecret(ref, env), ref);
+}
+
+function usable(value: string, ref: SecretRef): string {
+  const problem = headerProblem(value);
+  if (problem === null) return value;
+  throw new AgentdError('SECRET_UNUSABLE', `${sourceOf(ref)} ${problem}, so no HTTP header can carry it`);
+}
+
+function sourceOf(ref: SecretRef): string {
+  switch (ref.secret) {
+    case 'env':
+      return `secret ${ref.name} in the environment`;
+    case 'file':
+      return `secret file ${ref.path}`;
+    case 'template':
+      return `the text around the secret in ${formatSecret(ref).replaceAll(/[^\x20-\x7e]/g, '?')}`;
   }
 }
 

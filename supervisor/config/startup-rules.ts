@@ -5,7 +5,7 @@ import { parseTraceparent } from '../telemetry/trace.ts';
 import type { Config } from './config.ts';
 import { type ResolveContext, refuse } from './context.ts';
 import { formatDuration } from './quantities.ts';
-import { formatSecret, readSecret, type SecretRef } from './secret.ts';
+import { formatSecret, readHeaderSecret, readSecret, type SecretRef } from './secret.ts';
 
 /** The refusals of contract section 8 that concern several keys at once and need no connection. */
 
@@ -156,11 +156,15 @@ function checkListen(url: string, context: ResolveContext): void {
   }
 }
 
-/** A secret that is not there is found now, not in the first run that needs it. */
+/** A secret that is not there, or cannot be sent, is found now, not in the first run that needs it. */
 function checkSecrets(config: Config, context: ResolveContext): void {
-  for (const ref of secretsOf(config)) {
+  const { sent, handedOn } = secretsOf(config);
+  for (const read of [
+    ...sent.map((ref) => () => readHeaderSecret(ref, context.env)),
+    ...handedOn.map((ref) => () => readSecret(ref, context.env)),
+  ]) {
     try {
-      readSecret(ref, context.env);
+      read();
     } catch (error) {
       if (context.purpose === 'run') report(error, null, context);
       else if (context.purpose === 'validate') context.warnings.push(errorMessage(error));
@@ -168,12 +172,20 @@ function checkSecrets(config: Config, context: ResolveContext): void {
   }
 }
 
-function secretsOf({ intelligence, mcpServers, serve }: Config): SecretRef[] {
-  const peers = mcpServers.flatMap(({ transport }) =>
-    Object.values(transport.kind === 'http' ? transport.headers : transport.env),
+/** Every secret once: `sent` in headers, or `handedOn` to a program. */
+function secretsOf({ intelligence, mcpServers, serve }: Config): Record<'sent' | 'handedOn', SecretRef[]> {
+  const headers = mcpServers.flatMap(({ transport }) =>
+    transport.kind === 'http' ? Object.values(transport.headers) : [],
   );
-  const all = [...intelligence.endpoints.map(({ token }) => token), ...peers, serve?.bearer ?? null];
-  const refs = all.filter((value) => typeof value === 'object' && value !== null);
+  const variables = mcpServers.flatMap(({ transport }) =>
+    transport.kind === 'stdio' ? Object.values(transport.env) : [],
+  );
+  const tokens = intelligence.endpoints.map(({ token }) => token);
+  return { sent: distinct([...tokens, ...headers, serve?.bearer ?? null]), handedOn: distinct(variables) };
+}
+
+function distinct(values: readonly (SecretRef | string | null)[]): SecretRef[] {
+  const refs = values.filter((value) => typeof value === 'object' && value !== null);
   return [...new Map(refs.map((ref) => [formatSecret(ref), ref])).values()];
 }
 

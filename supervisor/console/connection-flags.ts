@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
-import { readSecret } from '../config/secret.ts';
+import { readHeaderSecret } from '../config/secret.ts';
 import type { ManagementSource } from './endpoint.ts';
 
 /** The flags of every verb that talks to running instances. */
@@ -32,7 +32,7 @@ export function connectionOptions(command: Command): Command {
 /**
  * The instances the flags name. Read again for each new connection, so that a token can rotate.
  *
- * @throws AgentdError USAGE, SECRET_UNREADABLE (exit 2)
+ * @throws AgentdError USAGE, SECRET_UNREADABLE, SECRET_UNUSABLE (exit 2)
  */
 export function sourcesOf(flags: ConnectionFlags, env: NodeJS.ProcessEnv): ManagementSource[] {
   const { bearerFile, tlsCa, cert, key } = flags;
@@ -46,7 +46,8 @@ export function sourcesOf(flags: ConnectionFlags, env: NodeJS.ProcessEnv): Manag
       remedy: `Give --url with the URL of --serve-mcp, such as http://127.0.0.1:8700, or set ${URL_VARIABLE}.`,
     });
   }
-  const bearer = bearerFile === undefined ? null : readSecret({ secret: 'file', path: bearerFile }, env);
+  const bearer =
+    bearerFile === undefined ? null : readHeaderSecret({ secret: 'file', path: bearerFile }, env);
   const tls = { ca: tlsCa ?? null, cert: cert ?? null, key: key ?? null };
   return named.map((url) => ({ url, bearer, tls }));
 }
@@ -54,7 +55,7 @@ export function sourcesOf(flags: ConnectionFlags, env: NodeJS.ProcessEnv): Manag
 /**
  * The one instance of a verb that can mean only one.
  *
- * @throws AgentdError USAGE, SECRET_UNREADABLE (exit 2)
+ * @throws AgentdError USAGE, SECRET_UNREADABLE, SECRET_UNUSABLE (exit 2)
  */
 export function onlySourceOf(flags: ConnectionFlags, env: NodeJS.ProcessEnv): ManagementSource {
   const [source, ...more] = sourcesOf(flags, env);

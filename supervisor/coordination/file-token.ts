@@ -1,12 +1,11 @@
 import { statSync } from 'node:fs';
-import { AgentdError } from '../../protocol/errors.ts';
-import { readSecret } from '../config/secret.ts';
+import { readHeaderSecret } from '../config/secret.ts';
 
 /**
  * A token kept in a file, read again whenever the file changes, so that it can rotate without a
  * restart. It is never stored anywhere else (invariant 9).
  *
- * @throws AgentdError SECRET_UNREADABLE, now and at every later reading
+ * @throws AgentdError SECRET_UNREADABLE or SECRET_UNUSABLE, now and at every later reading
  */
 export function fileToken(path: string): () => string {
   let seen = '';
@@ -15,8 +14,7 @@ export function fileToken(path: string): () => string {
     const stat = statSync(path, { throwIfNoEntry: false });
     const mark = stat === undefined ? 'absent' : `${stat.ino}:${stat.mtimeMs}:${stat.size}`;
     if (mark === seen) return token;
-    token = readSecret({ secret: 'file', path });
-    if (token === '') throw new AgentdError('SECRET_UNREADABLE', `secret file ${path} is empty`);
+    token = readHeaderSecret({ secret: 'file', path });
     seen = mark;
     return token;
   };

@@ -6,7 +6,7 @@ import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import { AGENT_VERSION } from '../../protocol/versions.ts';
-import { readSecret } from '../config/secret.ts';
+import { readHeaderSecret } from '../config/secret.ts';
 
 /** How to reach a coordination server from the command line. */
 export interface WorkCallerOptions {
@@ -30,12 +30,12 @@ export class WorkCaller {
     private readonly agent: Agent,
   ) {}
 
-  /** @throws AgentdError MCP_UNAVAILABLE (exit 6), USAGE, SECRET_UNREADABLE or TLS_UNUSABLE */
+  /** @throws AgentdError MCP_UNAVAILABLE (exit 6), USAGE, SECRET_UNREADABLE, SECRET_UNUSABLE or TLS_UNUSABLE */
   static async connect(options: WorkCallerOptions): Promise<WorkCaller> {
     const url = endpointOf(options.url);
     const agent = agentFor(options);
     const token =
-      options.bearerFile === null ? null : readSecret({ secret: 'file', path: options.bearerFile });
+      options.bearerFile === null ? null : readHeaderSecret({ secret: 'file', path: options.bearerFile });
     const transport = new StreamableHTTPClientTransport(url, {
       fetch: async (target, init) => {
         const headers = new Headers(init?.headers);

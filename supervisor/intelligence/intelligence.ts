@@ -1,7 +1,7 @@
 import type { ModelBlock, ModelTarget } from '../../protocol/frames.ts';
 import type { ModelChoice, ReportedModelCall } from '../children/supervisor-options.ts';
 import type { Config } from '../config/config.ts';
-import { readSecret } from '../config/secret.ts';
+import { readHeaderSecret } from '../config/secret.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -40,7 +40,7 @@ export class Intelligence {
    * The model block of a run about to start, the endpoints that work first. Tokens are read now, so
    * that a rotated file is picked up by the next run.
    *
-   * @throws AgentdError CONFIG_INVALID when a token cannot be read
+   * @throws AgentdError SECRET_UNREADABLE or SECRET_UNUSABLE when a token cannot be read or sent
    */
   choose(): ModelChoice {
     const { intelligence, tlsCa } = this.config();
@@ -48,7 +48,7 @@ export class Intelligence {
     const block: ModelBlock = {
       endpoints: items.map(({ url, token }) => ({
         url,
-        ...(token === null ? {} : { token: readSecret(token) }),
+        ...(token === null ? {} : { token: readHeaderSecret(token) }),
       })),
       ...(intelligence.model === null ? {} : { model: intelligence.model }),
       timeout_ms: intelligence.timeoutMs,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { Agent, Response as UndiciResponse, fetch as undiciFetch } from 'undici';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
-import { readSecret, type SecretRef } from '../config/secret.ts';
+import { readHeaderSecret, type SecretRef } from '../config/secret.ts';
 import { SizeGuard, SseGuard } from './sse-guard.ts';
 
 /**
@@ -56,7 +56,7 @@ export class HttpClient {
   ): Promise<Response> {
     const headers: Record<string, string> = Object.fromEntries(new Headers(init?.headers));
     for (const [name, value] of Object.entries(this.options.headers)) {
-      headers[name.toLowerCase()] = typeof value === 'string' ? value : readSecret(value);
+      headers[name.toLowerCase()] = typeof value === 'string' ? value : readHeaderSecret(value);
     }
     const { target, authorization } = splitCredentials(url);
     if (authorization !== null) headers.authorization ??= authorization;

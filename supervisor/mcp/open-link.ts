@@ -1,6 +1,6 @@
 import { childEnvironment } from '../children/environment.ts';
 import type { McpServerConfig } from '../config/config.ts';
-import { readSecret, type SecretRef } from '../config/secret.ts';
+import { readHeaderSecret, readSecret, type SecretRef } from '../config/secret.ts';
 import type { Clock } from '../reactor/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { HttpTransport } from './http-transport.ts';
@@ -38,7 +38,7 @@ function httpLink(
   options: LinkOptions,
   events: LinkEvents,
 ): Link {
-  for (const value of Object.values(config.headers)) resolve(value);
+  for (const value of Object.values(config.headers)) if (typeof value === 'object') readHeaderSecret(value);
   const transport = new HttpTransport(
     config.url,
     {

@@ -1,5 +1,5 @@
 import type { ServeConfig } from '../config/config.ts';
-import { readSecret } from '../config/secret.ts';
+import { readHeaderSecret } from '../config/secret.ts';
 import type { Log } from '../telemetry/log.ts';
 import { startHttpServer } from './http-server.ts';
 import type { ManagementPort } from './management-port.ts';
@@ -31,13 +31,13 @@ const MAX_SESSIONS = 512;
 /**
  * Serves the management surface (contract, section 10).
  *
- * @throws AgentdError LISTEN_REFUSED, ADDRESS_IN_USE, TLS_UNUSABLE, SECRET_UNREADABLE (all exit 2)
+ * @throws AgentdError LISTEN_REFUSED, ADDRESS_IN_USE, TLS_UNUSABLE, SECRET_UNREADABLE, SECRET_UNUSABLE (all exit 2)
  */
 export async function startManagement(options: ManagementOptions): Promise<RunningManagement> {
   const { serve, port, log } = options;
   const { bearer, certFile, keyFile, clientCaFile } = serve;
   // Read once now, so that a missing token is found at start; then for every request, so it can rotate.
-  if (bearer !== null) readSecret(bearer, options.env);
+  if (bearer !== null) readHeaderSecret(bearer, options.env);
   const hub = new ResourceHub(MAX_SUBSCRIPTIONS);
   const notifier = new StateNotifier(hub);
   const endpoint = mcpEndpoint({
@@ -54,7 +54,7 @@ export async function startManagement(options: ManagementOptions): Promise<Runni
       ...(certFile === null || keyFile === null
         ? {}
         : { tls: { certFile, keyFile, ...(clientCaFile === null ? {} : { clientCaFile }) } }),
-      ...(bearer === null ? {} : { bearer: () => readSecret(bearer, options.env) }),
+      ...(bearer === null ? {} : { bearer: () => readHeaderSecret(bearer, options.env) }),
     });
     return {
       url: http.url + MCP_PATH,

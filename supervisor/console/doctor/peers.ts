@@ -5,7 +5,7 @@ import { AgentdError, errorMessage } from '../../../protocol/errors.ts';
 import { AGENT_VERSION } from '../../../protocol/versions.ts';
 import { whyNotRun } from '../../children/parent-death.ts';
 import type { Config, McpServerConfig } from '../../config/config.ts';
-import { readSecret } from '../../config/secret.ts';
+import { readHeaderSecret } from '../../config/secret.ts';
 import { DEFAULT_TIMINGS } from '../../mcp/connection-options.ts';
 import { networkReason } from '../../mcp/http-client.ts';
 import { openLink } from '../../mcp/open-link.ts';
@@ -124,7 +124,7 @@ export async function checkEndpoints(
     endpoints.map(({ url, token }, at) => {
       const check = endpoints.length === 1 ? 'model' : `model ${at + 1}`;
       try {
-        if (token !== null) readSecret(token, env);
+        if (token !== null) readHeaderSecret(token, env);
       } catch (error) {
         const remedy = error instanceof AgentdError ? error.remedy : 'Check the token.';
         return { finding: fail(check, errorMessage(error), remedy), skewMs: null };

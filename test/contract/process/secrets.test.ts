@@ -110,6 +110,46 @@ serve: { mcp: "http://127.0.0.1:0", bearer: "{{secret:OPERATOR_TOKEN}}" }
   });
 });
 
+describe('a token file that turns into something no header can carry', () => {
+  it('costs the runs that would need it, by its name, and nothing else; exit 2 where it is so at the start', async () => {
+    const model = await startModelServer([{ kind: 'answer', text: 'fine' }]);
+    closing.push(model.close);
+    const token = folder.file('rotating-token', 'canary-good\n');
+    const flags = ['--intelligence', model.origin, '--intelligence-token-file', token, '--model', 'm'];
+    const daemon = new Binary(['supervise', '--instruction', 'x', '--interval', '200ms', ...flags]);
+    closing.push(() => daemon.stop());
+    await daemon.line(
+      'a run that works',
+      ({ event, status }) => event === 'subagent.exit' && status === 'completed',
+    );
+    folder.file('rotating-token', 'canary-bad\ncanary-worse\n');
+    const refused = await daemon.line(
+      'the refusal',
+      ({ event, status }) => event === 'subagent.exit' && status === 'crashed',
+    );
+    expect(refused.err).toEqual({
+      type: 'ModelConfiguration',
+      message: `secret file ${token} holds a line break, so no HTTP header can carry it`,
+    });
+    const asked = model.requests.length;
+    folder.file('rotating-token', 'canary-good\n');
+    await model.seen(asked + 1);
+    expect(new Set(model.requests.map(({ headers }) => headers.authorization))).toEqual(
+      new Set(['Bearer canary-good']),
+    );
+    expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+    expect(daemon.stderr).not.toContain('canary');
+    expect(daemon.named('intel.result').filter(({ err }) => err !== undefined)).toEqual([]);
+
+    folder.file('rotating-token', 'canary-bad\ncanary-worse\n');
+    const run = await runBinary(['run', 'x', ...flags]);
+    expect(run.exit.code).toBe(2);
+    expect(run.named('config.invalid')).toHaveLength(1);
+    expect(JSON.stringify(run.named('config.invalid'))).toContain(token);
+    expect(run.stderr).not.toContain('canary');
+  });
+});
+
 describe('content', () => {
   it.each([
     ['as hash and length only', [], false],

@@ -252,21 +252,6 @@ describe('starting', () => {
     expect(String(error)).not.toContain('wrong');
   });
 
-  it('reads a secret when it is used, and fails on one that is missing', async () => {
-    const server = await fixture({ authorization: 'Bearer right', tools: { quick: () => text('here') } });
-    const reference = { secret: 'env' as const, name: 'AGENTD_TEST_BEARER' };
-    const transport = { kind: 'http' as const, url: server.url, headers: { authorization: reference } };
-    const h = harness([httpServer('src', server.url, { transport })], { startBudgetMs: 120_000 });
-    await expect(h.peers.start()).rejects.toMatchObject({ kind: 'configuration', exitCode: 2 });
-    process.env.AGENTD_TEST_BEARER = 'Bearer right';
-    try {
-      expect(await h.peers.get('src')?.whenLive(30_000)).toBe(true);
-      expect(JSON.stringify(h.lines)).not.toContain('Bearer right');
-    } finally {
-      delete process.env.AGENTD_TEST_BEARER;
-    }
-  });
-
   it('gives up on a server that accepts the connection and says nothing', async () => {
     const url = await listen(() => undefined);
     const h = harness([httpServer('src', url)], { startBudgetMs: 300 });

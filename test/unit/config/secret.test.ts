@@ -3,7 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { effectiveConfig } from '../../../supervisor/config/effective.ts';
-import { formatSecret, parseSecret, readSecret } from '../../../supervisor/config/secret.ts';
+import {
+  formatSecret,
+  parseSecret,
+  readHeaderSecret,
+  readSecret,
+} from '../../../supervisor/config/secret.ts';
 import { load, RUNNABLE, refusal } from '../../helpers/load-config.ts';
 
 let dir = '';
@@ -41,6 +46,46 @@ describe('secret references', () => {
     expect(() => readSecret({ secret: 'env', name: 'NOPE' }, {})).toThrow(/secret NOPE is not set/);
     expect(() => readSecret({ secret: 'file', path: `${dir}/gone` })).toThrow(
       /secret file .*gone cannot be read/,
+    );
+  });
+});
+
+describe('a secret that goes into a header', () => {
+  const env = (value: string) => () => readHeaderSecret({ secret: 'env', name: 'TOK' }, { TOK: value });
+
+  it.each(['sk-123', 'with space', 'tab\tinside', 'caf\u00e9', '~!#'])('may be %j', (value) => {
+    expect(env(value)()).toBe(value);
+  });
+
+  it.each([
+    ['sk-hush\nx', 'holds a line break'],
+    ['sk-hush\n', 'holds a line break'],
+    ['sk-hush\rx', 'holds a line break'],
+    ['sk-hush\u0000', 'holds a control character'],
+    ['sk-hush\u007f', 'holds a control character'],
+    ['sk-hush\u201c', 'holds a character outside Latin-1'],
+    ['sk-hush\u{1f511}', 'holds a character outside Latin-1'],
+  ])('is refused by its source when it is %j', (value, problem) => {
+    const words = `secret TOK in the environment ${problem}, so no HTTP header can carry it`;
+    expect(env(value)).toThrow(
+      expect.objectContaining({ code: 'SECRET_UNUSABLE', exitCode: 2, message: words }),
+    );
+  });
+
+  it('is refused by the part that cannot be sent, whatever is around it', () => {
+    writeFileSync(join(dir, 'two-lines'), 'sk-hush\nsecond\n');
+    writeFileSync(join(dir, 'empty'), '\n');
+    const read = (text: string) => () => {
+      const ref = parseSecret(text, dir);
+      return ref === null ? '' : readHeaderSecret(ref, { TOK: 'fine' });
+    };
+    expect(read('Bearer {{secret:TOK}}{{secret-file:token}}')()).toBe('Bearer finefrom-file');
+    expect(read('Bearer {{secret-file:two-lines}}')).toThrow(
+      `secret file ${dir}/two-lines holds a line break`,
+    );
+    expect(read('Bearer {{secret-file:empty}}')).toThrow(`secret file ${dir}/empty is empty`);
+    expect(read('Bear\ner {{secret:TOK}}')).toThrow(
+      'the text around the secret in Bear?er {{secret:TOK}} holds',
     );
   });
 });
@@ -128,6 +173,34 @@ describe('secrets in a configuration', () => {
     const error = await refusal({ flags: { ...RUNNABLE, ...missing } });
     expect(error).toMatchObject({ code: 'SECRET_UNREADABLE', exitCode: 2 });
     expect(error.message).toBe('secret GONE is not set in the environment');
+  });
+
+  it.each([
+    ['--intelligence-token', {}],
+    ['--serve-bearer', { '--serve-mcp': 'http://127.0.0.1:0' }],
+  ])('are refused before anything starts where no header can carry them: %s', async (flag, more) => {
+    const flags = { ...RUNNABLE, ...missing, '--intelligence-token': '{{secret:TOK}}', ...more };
+    const error = await refusal({
+      flags: { ...flags, [flag]: '{{secret:BAD}}' },
+      env: { BAD: 'sk-hush\nrest', TOK: 'fine' },
+    });
+    expect(error).toMatchObject({ code: 'SECRET_UNUSABLE', exitCode: 2 });
+    expect(error.message).toBe(
+      'secret BAD in the environment holds a line break, so no HTTP header can carry it',
+    );
+  });
+
+  it.each([
+    ['"X Y": z', 'header "X Y" of MCP server s is no name of a header'],
+    ['"X-Y": "a\\nhush"', 'header "X-Y" of MCP server s holds a line break'],
+  ])('and what else is in headers is looked at as well: %s', async (header, problem) => {
+    const error = await refusal({
+      flags: { ...RUNNABLE, '--config': ['a.yaml'] },
+      files: { 'a.yaml': server(header) },
+    });
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toContain(problem);
+    expect(error.message).not.toContain('hush');
   });
 
   it('may be missing where a configuration is only validated or described', async () => {
