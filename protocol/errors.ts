@@ -190,6 +190,11 @@ export const ERRORS = {
     summary: 'The folder for the results of an inbox cannot be created, read or written.',
     remedy: 'Name a writable folder with --results DIR.',
   },
+  INBOX_RESULTS_LOCKED: {
+    kind: 'configuration',
+    summary: 'Another inbox keeps its results in the same folder.',
+    remedy: 'Stop the other inbox, or give this one a folder of its own with --results DIR.',
+  },
   INBOX_TOO_LARGE: {
     kind: 'configuration',
     summary: 'A folder holds more documents than the inbox is allowed to serve.',

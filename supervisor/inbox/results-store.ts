@@ -16,6 +16,7 @@ import { ulid } from 'ulid';
 import { z } from 'zod';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { Log } from '../telemetry/log.ts';
+import { type FolderLock, lockFolder } from './folder-lock.ts';
 
 /** A result as it lies in its file. */
 const storedResult = z.object({
@@ -58,19 +59,29 @@ export class ResultsStore {
   private readonly writing = new Map<string, Promise<ResultHead>>();
 
   /**
-   * Opens the results folder, creating it if needed, and takes up what is in it.
+   * Opens the results folder, creating it if needed, locks it and takes up what is in it. Two stores on
+   * one folder would not know of each other's keys, and file a result twice.
    *
-   * @throws AgentdError INBOX_RESULTS_UNUSABLE
+   * @throws AgentdError INBOX_RESULTS_UNUSABLE, INBOX_RESULTS_LOCKED
    */
   static async open(folder: string, maxResults: number, log: Log): Promise<ResultsStore> {
+    let store: ResultsStore | undefined;
     try {
       await mkdir(folder, { recursive: true });
       const real = await realpath(folder);
       await access(real, constants.R_OK | constants.W_OK | constants.X_OK);
-      const store = new ResultsStore(real, maxResults);
+      store = new ResultsStore(real, maxResults);
+      const problem = await store.takeLock();
+      if (problem !== null) {
+        log.warn('config.warn', {
+          msg: `${folder} cannot be locked (${problem}): see to it that no other inbox uses it`,
+        });
+      }
       await store.load(log);
       return store;
     } catch (error) {
+      store?.close();
+      if (error instanceof AgentdError) throw error;
       const reason = errorMessage(error);
       throw new AgentdError('INBOX_RESULTS_UNUSABLE', `cannot keep results in ${folder}: ${reason}`, {
         cause: error,
@@ -78,11 +89,19 @@ export class ResultsStore {
     }
   }
 
+  private lock: FolderLock | null = null;
+
   private constructor(
     /** Real path. */
     readonly folder: string,
     private readonly maxResults: number,
   ) {}
+
+  /** Lets another inbox have the folder. Nothing may be filed afterwards. */
+  close(): void {
+    if (this.lock?.kind === 'held') this.lock.release();
+    this.lock = null;
+  }
 
   get size(): number {
     return this.ordered.length;
@@ -176,8 +195,20 @@ export class ResultsStore {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       // Somebody took the results folder away; a missing parent stays missing, and says so.
       await mkdir(this.folder);
+      await this.takeLock();
       await writeDurably(this.folder, name, text);
     }
+  }
+
+  /** Locks the folder that is there now. Null, or why it cannot be locked. @throws AgentdError INBOX_RESULTS_LOCKED */
+  private async takeLock(): Promise<string | null> {
+    const lock = await lockFolder(this.folder);
+    if (lock.kind === 'taken') {
+      throw new AgentdError('INBOX_RESULTS_LOCKED', `another inbox keeps its results in ${this.folder}`);
+    }
+    this.close();
+    this.lock = lock;
+    return lock.kind === 'unsupported' ? lock.reason : null;
   }
 
   private add(head: ResultHead): void {

@@ -39,13 +39,23 @@ const MAX_RESULTS = 250_000;
 /**
  * Serves a folder as MCP resources until closed.
  *
- * @throws AgentdError INBOX_FOLDER_UNUSABLE, INBOX_RESULTS_UNUSABLE, INBOX_TOO_LARGE and what
- *   `startHttpServer` throws, all exit 2
+ * @throws AgentdError INBOX_FOLDER_UNUSABLE, INBOX_RESULTS_UNUSABLE, INBOX_RESULTS_LOCKED, INBOX_TOO_LARGE
+ *   and what `startHttpServer` throws, all exit 2
  */
 export async function startInbox(options: InboxOptions): Promise<RunningInbox> {
-  const { log } = options;
   const root = await resolveFolder(options.folder);
-  const results = await ResultsStore.open(options.results ?? join(root, '.results'), MAX_RESULTS, log);
+  const path = options.results ?? join(root, '.results');
+  const results = await ResultsStore.open(path, MAX_RESULTS, options.log);
+  try {
+    return await serve(root, results, options);
+  } catch (error) {
+    results.close();
+    throw error;
+  }
+}
+
+async function serve(root: string, results: ResultsStore, options: InboxOptions): Promise<RunningInbox> {
+  const { log } = options;
   const hub = new ResourceHub();
   const folder = await InboxFolder.open({
     folder: options.folder,
@@ -71,6 +81,7 @@ export async function startInbox(options: InboxOptions): Promise<RunningInbox> {
         await endpoint.close(budgetMs);
         await http.close(end - performance.now());
         await folder.close();
+        results.close();
       },
     };
   } catch (error) {

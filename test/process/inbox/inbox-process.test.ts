@@ -102,8 +102,12 @@ describe('agentd inbox', () => {
       [['inbox', join(base, 'none')], 'it does not exist'],
       [['inbox', join(base, 'file')], 'it is not a folder'],
       [['inbox', folder, '--results', join(base, 'file')], 'cannot keep results in'],
-      [['inbox', folder, '--listen', origin], 'the port is in use'],
-      [['inbox', folder, '--listen', 'http://0.0.0.0:0'], 'http:// is only allowed on loopback'],
+      [['inbox', folder], `another inbox keeps its results in ${join(folder, '.results')}`],
+      [['inbox', folder, '--results', join(base, 'r1'), '--listen', origin], 'the port is in use'],
+      [
+        ['inbox', folder, '--results', join(base, 'r2'), '--listen', 'http://0.0.0.0:0'],
+        'http:// is only allowed on loopback',
+      ],
       [['inbox', folder, '--max-files', 'many'], '--max-files "many"'],
       [['inbox', folder, '--log-level', 'loud'], '--log-level "loud"'],
     ];
@@ -113,6 +117,20 @@ describe('agentd inbox', () => {
       expect(ended[index]?.stderr).not.toMatch(/\n\s+at /);
       expect([says, ended[index]?.code]).toEqual([says, 2]);
     }
+  });
+
+  it('frees its results folder however it ends, and not while it is only stopped', async () => {
+    const first = await start();
+    first.process.kill('SIGSTOP');
+    expect(await runAgentd(['inbox', folder])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Stop the other inbox, or give this one a folder of its own'),
+    });
+    await first.stop('SIGKILL');
+    const second = await start();
+    expect(await second.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+    const third = await start();
+    expect(await third.stop('SIGTERM')).toEqual({ code: 0, signal: null });
   });
 
   // Root reads everything, so there is nothing to see then.

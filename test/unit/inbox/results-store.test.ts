@@ -6,12 +6,22 @@ import { type NewResult, ResultsStore } from '../../../supervisor/inbox/results-
 import { nullLog, recordingLog } from '../../helpers/null-log.ts';
 
 let folder: string;
+const opened: ResultsStore[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'agentd-results-'));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => {
+  for (const one of opened.splice(0)) one.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
-const store = (max = 100): Promise<ResultsStore> => ResultsStore.open(folder, max, nullLog);
+async function open(path: string, max: number, log = nullLog): Promise<ResultsStore> {
+  const results = await ResultsStore.open(path, max, log);
+  opened.push(results);
+  return results;
+}
+
+const store = (max = 100): Promise<ResultsStore> => open(folder, max);
 const input = (key: string, uri = 'inbox:///a%20b.md', result: unknown = 'done'): NewResult => ({
   uri,
   key,
@@ -65,6 +75,7 @@ test('results and keys survive a restart, in the order they were filed', async (
   const before = await store();
   for (const key of ['k1', 'k2', 'k3']) await before.file(input(key, `inbox:///${key}`));
   writeFileSync(join(folder, '.tmp-torn'), '{"vers');
+  before.close();
   const after = await store();
   expect(after.page(0, 10).heads.map((head) => head.key)).toEqual(['k1', 'k2', 'k3']);
   expect(readdirSync(folder)).toHaveLength(3);
@@ -76,7 +87,7 @@ test('a file that is no result is skipped with a warning naming it', async () =>
   writeFileSync(join(folder, 'notes.json'), '{"mine": true}');
   writeFileSync(join(folder, 'torn.json'), '{"version":1,');
   const { log, lines } = recordingLog();
-  const results = await ResultsStore.open(folder, 10, log);
+  const results = await open(folder, 10, log);
   expect(results.size).toBe(0);
   expect(lines.map((line) => line.fields.msg).sort()).toEqual([
     'skipped, it is no result: notes.json',
@@ -87,7 +98,7 @@ test('a file that is no result is skipped with a warning naming it', async () =>
 test('the results folder may vanish and is made anew, its parent may not', async () => {
   const parent = join(folder, 'parent');
   mkdirSync(parent);
-  const results = await ResultsStore.open(join(parent, 'results'), 10, nullLog);
+  const results = await open(join(parent, 'results'), 10);
   rmSync(join(parent, 'results'), { recursive: true });
   expect((await results.file(input('k1'))).replayed).toBe(false);
   rmSync(parent, { recursive: true });
@@ -106,8 +117,7 @@ test('the number of results is bounded, and a known key is still answered at the
 
 test('a results folder that cannot be used is a configuration error', async () => {
   writeFileSync(join(folder, 'file'), '');
-  const open = (path: string): Promise<ResultsStore> => ResultsStore.open(path, 10, nullLog);
-  await expect(open(join(folder, 'file'))).rejects.toMatchObject({
+  await expect(open(join(folder, 'file'), 10)).rejects.toMatchObject({
     code: 'INBOX_RESULTS_UNUSABLE',
     exitCode: 2,
   });
@@ -115,7 +125,7 @@ test('a results folder that cannot be used is a configuration error', async () =
   if (process.getuid?.() !== 0) {
     mkdirSync(join(folder, 'locked'));
     chmodSync(join(folder, 'locked'), 0o500);
-    await expect(open(join(folder, 'locked'))).rejects.toMatchObject({ code: 'INBOX_RESULTS_UNUSABLE' });
+    await expect(open(join(folder, 'locked'), 10)).rejects.toMatchObject({ code: 'INBOX_RESULTS_UNUSABLE' });
   }
 });
 
@@ -130,4 +140,24 @@ test('pages of results go on where the page before ended', async () => {
     next: null,
   });
   expect(results.page(0, 9, 'inbox:///x').heads.map((head) => head.key)).toEqual(['k3']);
+});
+
+test('a results folder belongs to one inbox at a time, and leaves nothing in the folder', async () => {
+  const first = await store();
+  const unfinished = join(folder, '.tmp-of-the-first');
+  writeFileSync(unfinished, '');
+  await expect(store()).rejects.toMatchObject({ code: 'INBOX_RESULTS_LOCKED', exitCode: 2 });
+  // The refused one has touched nothing, not even what looks like the leavings of a crash.
+  expect(readdirSync(folder)).toEqual(['.tmp-of-the-first']);
+  expect((await first.file(input('k1'))).replayed).toBe(false);
+  first.close();
+  expect((await (await store()).file(input('k1'))).replayed).toBe(true);
+});
+
+test('a results folder that was made anew is locked again, and left alone when another inbox has it', async () => {
+  const path = join(folder, 'results');
+  const results = await open(path, 10);
+  rmSync(path, { recursive: true });
+  await results.file(input('k1'));
+  await expect(open(path, 10)).rejects.toMatchObject({ code: 'INBOX_RESULTS_LOCKED' });
 });
