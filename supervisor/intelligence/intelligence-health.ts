@@ -50,6 +50,8 @@ export interface Arranged<T> {
 export class IntelligenceHealth {
   private breakers: BreakerState[];
   private readonly figures = new RollingFigures();
+  /** A call succeeded, and they have not all been down since. */
+  private worked = false;
 
   /** @param endpoints how many are configured, in order of preference */
   constructor(
@@ -67,6 +69,8 @@ export class IntelligenceHealth {
       ? { type: 'succeeded' }
       : { type: 'failed', reason: call.reason ?? 'other' };
     const [to] = this.step(call.endpoint, event, now);
+    const known = this.breakers[call.endpoint] !== undefined;
+    this.worked = (known && call.ok) || (this.worked && !this.allDown);
     return to === undefined ? null : { endpoint: call.endpoint, to };
   }
 
@@ -105,9 +109,16 @@ export class IntelligenceHealth {
     return this.breakers.length > 0 && this.breakers.every((state) => isDown(state, now));
   }
 
+  /** False when all are down, true once a call has succeeded; until then nobody knows. */
+  get healthy(): boolean | 'unknown' {
+    if (this.allDown) return false;
+    return this.worked ? true : 'unknown';
+  }
+
   /** The endpoints were configured anew: nothing is known about them. */
   reset(endpoints: number): void {
     this.breakers = Array(endpoints).fill(CLOSED);
+    this.worked = false;
   }
 
   snapshot(): IntelligenceSnapshot {

@@ -32,6 +32,11 @@ export class Intelligence {
     return this.down;
   }
 
+  /** What is known of the endpoints: whether one works. */
+  get healthy(): boolean | 'unknown' {
+    return this.health.healthy;
+  }
+
   snapshot(): IntelligenceSnapshot {
     return this.health.snapshot();
   }

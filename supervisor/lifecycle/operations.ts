@@ -76,7 +76,7 @@ export class Operations implements ManagementPort {
     return buildManifest(settings.current(), {
       runId,
       agentVersion: AGENT_VERSION,
-      intelligenceHealthy: !intelligence.allDown,
+      intelligenceHealthy: intelligence.healthy,
       ...served(),
     });
   }
@@ -143,7 +143,7 @@ export class Operations implements ManagementPort {
       warm_children: children.warm,
       max_total_subagents: config.limits.maxTotalSubagents,
       saturation: saturationOf(figures),
-      intelligence: { warm: children.holdsModel, healthy: !intelligence.allDown },
+      intelligence: { warm: children.holdsModel, healthy: intelligence.healthy },
     };
   }
 

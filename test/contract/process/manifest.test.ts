@@ -166,7 +166,10 @@ describe('the served manifest', () => {
     // The live facts (docs/contract.md): two addresses with their real ports, and the model's health.
     expect(served.surfaces.management).toBe(ready.management_url);
     expect(served.surfaces.metrics).toBe(new URL(String(ready.metrics_url)).host);
-    expect(typeof served.intelligence.healthy).toBe('boolean');
+    // No model has been called yet.
+    expect(served.intelligence.healthy).toBe('unknown');
+    const capacity = await operator.client.readResource({ uri: 'agent://capacity' });
+    expect(JSON.stringify(capacity.contents)).toContain('\\"healthy\\":\\"unknown\\"');
     const facts = { intelligence: { ...served.intelligence, healthy: 'unknown' as const } };
     const surfaces = { ...served.surfaces, management: 'http://127.0.0.1:0', metrics: '127.0.0.1:0' };
     expect({ ...served, ...facts, surfaces }).toEqual(printed);

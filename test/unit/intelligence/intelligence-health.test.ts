@@ -176,6 +176,35 @@ describe('what all children know about the endpoints', () => {
     expect(new IntelligenceHealth(0, clock).allDown).toBe(false);
   });
 
+  it('are healthy once a call has succeeded, not while all are down, and unknown otherwise', () => {
+    const clock = new ManualClock();
+    const health = new IntelligenceHealth(2, clock);
+    const call = (endpoint: number, ok: boolean): unknown =>
+      health.record({
+        endpoint,
+        ok,
+        ...(ok ? {} : { reason: 'auth' as const }),
+        durMs: 1,
+        tokensIn: 1,
+        tokensOut: 1,
+      });
+    expect(health.healthy).toBe('unknown');
+    call(0, false);
+    expect(health.healthy).toBe('unknown');
+    call(1, true);
+    expect(health.healthy).toBe(true);
+    call(1, false);
+    expect(health.healthy).toBe(false);
+    // Due for a trial: nobody knows until it has been made.
+    clock.advance(AUTH_BACKOFF_MS);
+    expect(health.healthy).toBe('unknown');
+    call(0, true);
+    expect(health.healthy).toBe(true);
+    health.reset(1);
+    call(7, true);
+    expect(health.healthy).toBe('unknown');
+  });
+
   it('survives a report about an endpoint that is no longer configured', () => {
     const health = new IntelligenceHealth(1, new ManualClock());
     expect(health.record(failure(7))).toBeNull();
