@@ -93,8 +93,10 @@ async function work(fleet: Fleet, documents: string, interrupted: Promise<'inter
   });
   view.start();
   let end: 'finished' | 'interrupted' | 'late';
+  let up = false;
   try {
     const started = await Promise.race([fleet.startSupervisors(), interrupted]);
+    up = started !== 'interrupted';
     if (started === 'interrupted') end = started;
     else if (keep) end = await Promise.race([interrupted, fleet.anyFailure()]);
     else end = await Promise.race([finished, interrupted, late(), fleet.anyFailure()]);
@@ -107,7 +109,8 @@ async function work(fleet: Fleet, documents: string, interrupted: Promise<'inter
   const exits = await fleet.stop();
   out.write(summary({ result, progress, exits, skipped: counted }));
   if (end === 'late') out.write(`\nnot finished after ${PATIENCE_MS / 1000} s\n`);
-  const clean = exits.every(({ code }) => code === 0);
+  // One that was interrupted while it started had nothing to drain.
+  const clean = !up || exits.every(({ code }) => code === 0);
   const complete = result.duplicates === 0 && (end !== 'finished' || result.lost.length === 0);
   return clean && complete && end !== 'late' ? 0 : 1;
 }
