@@ -64,7 +64,7 @@ export function eventsPage(): string {
       .map(code)
       .join(' ')}, in this order; no other field can take their place. Then, where known: ` +
       '`trace_id`, `span_id`, `parent_span_id`, `dur_ms`, `err` (type and message) and `msg`, and after them ' +
-      'what the event itself has to say.',
+      'what the event itself has to say. Names in `_ms` are milliseconds, to a tenth at most.',
     'Prompts, arguments and results appear as hash and length unless `--log-content` is given. Credentials ' +
       'never appear. Long values are cut and say by how much. A reader of stderr that falls behind loses ' +
       'lines, which `agent_log_lines_dropped_total` counts; it never slows the service down.',

@@ -42,7 +42,7 @@ export function recordSettlement(run: AgentRun, outcome: RunOutcome, log: Log, m
     exit_code: outcome.exit?.code ?? null,
     signal: outcome.exit?.signal ?? null,
     final_rung: outcome.finalRung,
-    dur_ms: Math.round(outcome.durationMs),
+    dur_ms: outcome.durationMs,
     steps: outcome.usage.steps,
     tokens_in: outcome.usage.tokens_in,
     tokens_out: outcome.usage.tokens_out,

@@ -84,7 +84,7 @@ export class Drain {
         log.info('drain.start', { cause: effect.cause, msg: `draining: ${effect.cause}` });
         return;
       case 'enter':
-        log.debug('drain.step', { step: effect.step, budget_ms: Math.round(effect.budgetMs) });
+        log.debug('drain.step', { step: effect.step, budget_ms: effect.budgetMs });
         void this.perform(effect.step, effect.budgetMs).then(
           () => this.deps.stepDone(effect.step),
           (error: unknown) => {
@@ -141,7 +141,7 @@ export class Drain {
     const { log, clock } = this.deps;
     const names = this.unstopped.map((one) => `${one.agentPath} (pid ${one.pid}, ${one.state})`);
     log.write(names.length > 0 ? 'error' : 'info', 'drain.done', {
-      dur_ms: Math.round(clock.now() - this.startedAt),
+      dur_ms: clock.now() - this.startedAt,
       unstopped: this.unstopped,
       unreleased: this.unreleased,
       msg: names.length > 0 ? `did not stop: ${names.join(', ')}` : 'drained',

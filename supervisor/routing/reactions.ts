@@ -195,7 +195,7 @@ export class Reactions {
       route: reaction.lane.route.config.name,
       reaction: id,
       subagent: agentPath,
-      lag_ms: Math.round((this.deps.clock.now() - reaction.since) * 10) / 10,
+      lag_ms: this.deps.clock.now() - reaction.since,
     });
   }
 

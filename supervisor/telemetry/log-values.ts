@@ -35,15 +35,14 @@ export function boundedFields(fields: LogFields): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const key of KNOWN_FIELDS) {
     const value = read(fields, key);
-    if (value !== undefined) result[key] = key === 'err' ? errorField(value) : bounded(value, budget, []);
+    if (value !== undefined) result[key] = key === 'err' ? errorField(value) : field(key, value, budget, []);
   }
   let keys = 0;
   for (const key of Object.keys(fields)) {
     if (KNOWN.has(key) || CANONICAL_FIELDS.has(key)) continue;
     if (++keys > MAX_KEYS) break;
     const value = read(fields, key);
-    if (value !== undefined)
-      result[cut(key, 128)] = isSecretKey(key, value) ? REDACTED : bounded(value, budget, []);
+    if (value !== undefined) result[cut(key, 128)] = field(key, value, budget, []);
   }
   return result;
 }
@@ -76,6 +75,15 @@ function read(holder: object, key: string): unknown {
 /** A number under a name like `token` is a count; anything else under it is a credential. */
 function isSecretKey(key: string, value: unknown): boolean {
   return typeof value !== 'number' && typeof value !== 'boolean' && value !== null && SECRET_KEY.test(key);
+}
+
+/** The value of one key: the key tells a credential, and a duration. */
+function field(key: string, value: unknown, budget: Budget, path: readonly object[]): unknown {
+  if (isSecretKey(key, value)) return REDACTED;
+  // Clocks read nanoseconds; nobody reads more of a duration than a tenth of a millisecond.
+  if (typeof value === 'number' && key.endsWith('_ms'))
+    return bounded(Math.round(value * 10) / 10, budget, path);
+  return bounded(value, budget, path);
 }
 
 function errorField(value: unknown): { type: string; message: string } {
@@ -129,7 +137,7 @@ function boundedObject(value: object, budget: Budget, path: readonly object[]): 
     const item = read(value, key);
     if (item === undefined) continue;
     budget.chars -= key.length;
-    result[cut(key, 128)] = isSecretKey(key, item) ? REDACTED : bounded(item, budget, inner);
+    result[cut(key, 128)] = field(key, item, budget, inner);
   }
   return result;
 }

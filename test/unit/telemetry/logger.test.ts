@@ -146,6 +146,29 @@ describe('the log', () => {
     ]);
   });
 
+  it('writes durations to a tenth of a millisecond, whoever measured them', () => {
+    const measured = {
+      dur_ms: 12.345678,
+      lag_ms: 0.04,
+      wait_ms: 1234,
+      nested: { age_ms: 99.96, ratio: 0.123456 },
+      list: [{ dur_ms: 1.25 }],
+      cpu: 0.123456,
+    };
+    expect(lineOf(measured)).toMatchObject({
+      dur_ms: 12.3,
+      lag_ms: 0,
+      wait_ms: 1234,
+      nested: { age_ms: 100, ratio: 0.123456 },
+      list: [{ dur_ms: 1.3 }],
+      cpu: 0.123456,
+    });
+    expect(lineOf({ gone_ms: Number.NaN, never_ms: Number.POSITIVE_INFINITY })).toMatchObject({
+      gone_ms: null,
+      never_ms: null,
+    });
+  });
+
   it('reduces an error to its type and message and does not invent a msg', () => {
     const line = lineOf({ err: Object.assign(new TypeError('bad'), { type: 'TypeError' }) });
     expect(line.err).toEqual({ type: 'TypeError', message: 'bad' });
