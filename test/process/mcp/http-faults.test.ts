@@ -218,7 +218,7 @@ describe('calls over Streamable HTTP', () => {
 describe('starting', () => {
   it('fails with exit 6 naming the required server, its address without credentials, and why', async () => {
     const closed = 'http://user:pass%20word@127.0.0.1:1/mcp?token=hush';
-    const h = harness([httpServer('ledger', closed)], { startBudgetMs: 600 });
+    const h = harness([httpServer('ledger', closed)], { startBudgetMs: 3_000 });
     const error = await h.peers.start().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(AgentdError);
     expect(error).toMatchObject({ code: 'MCP_UNAVAILABLE', exitCode: 6 });
