@@ -44,7 +44,8 @@ export function checkDescriptors(limits: string | null, agents: number): Finding
 export function checkCgroup(wanted: boolean): Finding {
   const verdict = wanted ? fail : warn;
   const remedy =
-    'Set Delegate=yes in the unit, or start it with `systemd-run --user --scope -p Delegate=yes`.';
+    'Set Delegate=yes in the unit, or start it with `systemd-run --user --scope -p Delegate=yes`. ' +
+    "In a pod, the container's memory limit holds for all of them together.";
   const folder = ownCgroup();
   if (folder === null) {
     return verdict('cgroup', 'there is no cgroup v2 here, so children have no hard memory limit', remedy);

@@ -15,8 +15,12 @@ interface EnvEntry {
 }
 interface Pod {
   readonly terminationGracePeriodSeconds: number;
+  readonly automountServiceAccountToken: boolean;
+  readonly securityContext: unknown;
   readonly containers: readonly {
-    readonly command: readonly string[];
+    readonly args: readonly string[];
+    readonly command?: readonly string[];
+    readonly securityContext: unknown;
     readonly env: readonly EnvEntry[];
     readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
     readonly livenessProbe: { readonly httpGet: { readonly path: string; readonly port: string } };
@@ -73,13 +77,14 @@ describe('the scaling examples for Kubernetes', () => {
       const files = Object.fromEntries(
         Object.entries(configMapOf(workload)).map(([file, text]) => [
           file,
-          text.replaceAll('/etc/agentd/', ''),
+          // What the pod has mounted, where this test has its files.
+          text.replaceAll('/etc/agentd/', '').replace('/run/secrets/agentd/ca.crt', 'ca.crt'),
         ]),
       );
-      expect(container?.command).toEqual(['agentd', 'supervise', '--config', '/etc/agentd/agentd.yaml']);
+      expect(container?.args).toEqual(['supervise', '--config', '/etc/agentd/agentd.yaml']);
       const { config, warnings } = await load({
         env,
-        files,
+        files: { ...files, 'ca.crt': 'the authority of the servers' },
         flags: { '--config': ['agentd.yaml'] },
         defaultMode: 'reactive',
         purpose: 'validate',
@@ -97,6 +102,20 @@ describe('the scaling examples for Kubernetes', () => {
       expect(container?.readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'metrics' });
     },
   );
+
+  it('run as unprivileged as the other examples, with agentd as PID 1', () => {
+    for (const workload of workloads) {
+      const pod = podOf(workload);
+      expect(pod.automountServiceAccountToken).toBe(false);
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 65532, fsGroup: 65532 });
+      expect(pod.containers[0]?.command).toBeUndefined();
+      expect(pod.containers[0]?.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+    }
+  });
 
   it('give a set of shards as many replicas as there are shards, and leave a claiming fleet to its autoscaler', () => {
     for (const workload of workloads) {
