@@ -48,8 +48,7 @@ export async function buildImage(engine: Engine, say: (text: string) => void): P
   const built = await engine.buildah(
     ...['bud', '--isolation', 'chroot', '--network', 'host', '--pull-never'],
     ...['-v', `${npmrc}:/root/.npmrc:ro`, '-v', `${CERTIFICATES}:${CERTIFICATES}:ro`],
-    // Docker finds the file by its name.
-    ...['--ignorefile', `${DOCKERFILE}.dockerignore`, '-f', DOCKERFILE, '-t', await imageName(), CHECKOUT],
+    ...['-f', DOCKERFILE, '-t', await imageName(), CHECKOUT],
   );
   succeeded('building the Dockerfile', built);
   await rm(npmrc);
