@@ -38,13 +38,15 @@ async function main(only: RegExp): Promise<number> {
   const takeAway = async (): Promise<void> => {
     if (KEPT === undefined) await rm(folder, { recursive: true, force: true });
   };
-  // The stages are told by the terminal too, end their pods, and then this goes on to its end.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  // A stage that is interrupted ends its pods, and then this goes on to its end. A terminal tells both.
+  const stages = new AbortController();
+  process.on('SIGINT', () => undefined);
+  process.on('SIGTERM', () => stages.abort());
   try {
     await new Engine(folder).configure();
     // The build fetches packages, so it has this machine's network; the pods have one of their own.
-    const built = await inNamespaces('build', ['--mount'], folder, only);
-    return built === 0 ? await inNamespaces('run', ['--mount', '--net'], folder, only) : built;
+    const built = await inNamespaces('build', ['--mount'], folder, only, stages.signal);
+    return built === 0 ? await inNamespaces('run', ['--mount', '--net'], folder, only, stages.signal) : built;
   } finally {
     await takeAway();
   }
@@ -56,6 +58,7 @@ async function inNamespaces(
   namespaces: readonly string[],
   folder: string,
   only: RegExp,
+  cancelSignal: AbortSignal,
 ): Promise<number> {
   const script = `umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"`;
   const self = [process.execPath, '--import', import.meta.resolve('tsx'), HERE, only.source, folder];
@@ -66,6 +69,8 @@ async function inNamespaces(
     stdin: 'ignore',
     stdout: 'inherit',
     stderr: 'inherit',
+    cancelSignal,
+    forceKillAfterDelay: 30_000,
   });
   return ran.exitCode ?? 1;
 }
