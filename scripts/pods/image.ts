@@ -78,7 +78,8 @@ const exists = (path: string): Promise<boolean> =>
 async function debian(engine: Engine): Promise<void> {
   const tar = join(engine.folder, 'debian.tar');
   const args = ['--variant=minbase', '--include=ca-certificates', 'bookworm', tar];
-  await execa('mmdebstrap', args, { timeout: 600_000 });
+  // Its root goes with the folder when it is interrupted.
+  await execa('mmdebstrap', args, { env: { TMPDIR: engine.folder }, timeout: 600_000 });
   await from(engine, 'scratch', 'debian:bookworm-slim', async (root) => {
     await execa('tar', ['-xf', tar, '-C', root]);
   });
