@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelTarget } from '../../../protocol/frames.ts';
 import { type ModelServer, startModelServer } from '../../fixtures/model-server.ts';
 import { DrivenChild, runStart } from '../../helpers/child-driver.ts';
+import { eventually } from '../../helpers/eventually.ts';
 
 const children: DrivenChild[] = [];
 const servers: ModelServer[] = [];
@@ -91,7 +92,7 @@ describe('a child that waits for its run with the model at hand', () => {
     const child = await holding({ origin: first.origin });
     await child.notification('model.held', ({ open }) => open);
     child.send({ method: 'model.hold', params: { origin: second.origin } });
-    await child.until('a connection to the second', () => (second.connections() === 1 ? true : undefined));
+    await eventually('a connection to the second', () => second.connections() === 1);
     expect(await runOn(child, second.origin)).toMatchObject({ status: 'completed' });
     expect(second.requests.map(({ connection }) => connection)).toEqual([1]);
     expect(first.requests).toHaveLength(0);
