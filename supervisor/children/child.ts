@@ -151,10 +151,11 @@ export class Child {
     if (withinMs !== undefined && withinMs <= 0) this.process.kill(cause);
   }
 
-  /** Moves up to a rung of the ladder, whether or not one below it has had its time. */
+  /** Moves up to a rung of the ladder, unless it begins there, whether or not one below it has had its time. */
   hurry(rung: 'terminate' | 'kill', cause: StopCause): void {
-    if (this.state.name !== 'finishing') this.step({ type: 'stop', cause });
-    this.process[rung](cause);
+    const begins = this.state.name !== 'finishing';
+    if (begins) this.step({ type: 'stop', cause });
+    if (!begins || this.process.rung !== (rung === 'kill' ? 'kill' : 'term')) this.process[rung](cause);
   }
 
   /** A descendant moved: that counts as this run's progress. */

@@ -2,6 +2,8 @@
 
 /** What holds for the whole instance. */
 export interface InstanceGate {
+  /** Connections are still being made: a start that fails must not hold anything. */
+  readonly starting: boolean;
   readonly draining: boolean;
   readonly paused: boolean;
   readonly lameDuck: boolean;
@@ -25,6 +27,7 @@ export type Admission =
   | {
       readonly kind: 'wait';
       readonly reason:
+        | 'starting'
         | 'draining'
         | 'paused'
         | 'lame_duck'
@@ -37,6 +40,7 @@ export type Admission =
 /** A refused event stays queued: backpressure is visible as backlog and nothing is lost. */
 export function admit(state: AdmissionState): Admission {
   if (state.draining) return { kind: 'wait', reason: 'draining' };
+  if (state.starting) return { kind: 'wait', reason: 'starting' };
   if (state.paused) return { kind: 'wait', reason: 'paused' };
   if (state.lameDuck) return { kind: 'wait', reason: 'lame_duck' };
   if (state.cannotSpawn) return { kind: 'wait', reason: 'cannot_spawn' };

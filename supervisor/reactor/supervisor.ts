@@ -62,6 +62,7 @@ export class Supervisor {
   /** Facts of the admission gate. */
   gate(): InstanceGate {
     return {
+      starting: !this.started,
       draining: this.draining,
       paused: this.paused,
       lameDuck: this.lameDuck,
@@ -109,17 +110,18 @@ export class Supervisor {
   }
 
   mayStart(): boolean {
-    const { remaining } = this.parts.budget;
-    return !this.draining && !this.paused && !this.lameDuck && (remaining === null || remaining > 0);
+    const { starting, draining, paused, lameDuck, budgetRemaining } = this.gate();
+    return !(starting || draining || paused || lameDuck) && (budgetRemaining === null || budgetRemaining > 0);
   }
 
   /** The same for what needs a child of its own. */
   mayLaunch = (): boolean => this.mayStart() && this.parts.children.canStart;
 
-  /** Connections are up: from here on the instance may be ready. */
+  /** Connections are up: from here on work starts, and the instance may be ready. */
   markStarted(): void {
     this.started = true;
     this.publishReadiness();
+    this.parts.post({ type: 'pump' });
   }
 
   /** The work of this process is over. The first reason is the one that counts. */
@@ -278,11 +280,6 @@ export class Supervisor {
     metrics.set('agent_lame_duck', this.lameDuck ? 1 : 0);
     metrics.set('agent_ready', readiness.ready ? 1 : 0);
     publish(readiness);
-  }
-
-  /** Events that wait. */
-  get backlog(): number {
-    return this.figures().pending;
   }
 
   /** How much waits and runs. */

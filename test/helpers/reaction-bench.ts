@@ -33,7 +33,14 @@ export function bench(
   const adopted: [string, string][] = [];
   const settled: [string, string, string][] = [];
   const posted: SupervisorEvent[] = [];
-  const gate = { draining: false, paused: false, lameDuck: false, cannotSpawn: false, budgetRemaining: null };
+  const gate = {
+    starting: false,
+    draining: false,
+    paused: false,
+    lameDuck: false,
+    cannotSpawn: false,
+    budgetRemaining: null,
+  };
   const metrics = createMetrics();
   const intake = new Intake(
     { routes: routes.map(routeConfig), shard: { index: 0, count: 1, timer: 'shard0' } },

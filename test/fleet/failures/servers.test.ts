@@ -11,8 +11,13 @@ afterEach(async () => {
 });
 
 /** A supervisor of its own, on servers at the given addresses; how it ended, and what it told people. */
-async function supervise(inbox: string, coord: string): Promise<{ code: number | null; told: string }> {
-  const flags = ['--mcp', `inbox=${inbox}`, '--mcp', `coord=${coord}`, '--instruction', 'x'];
+async function supervise(
+  inbox: string,
+  coord: string,
+  others: readonly string[] = [],
+): Promise<{ code: number | null; told: string }> {
+  const servers = [`inbox=${inbox}`, `coord=${coord}`, ...others];
+  const flags = [...servers.flatMap((server) => ['--mcp', server]), '--instruction', 'x'];
   const more = ['--intelligence', `script:${PLAYBOOK}`, '--route', 'inbox:inbox:///**=>claim:coord'];
   const process = new AgentdProcess('the supervisor', ['supervise', ...flags, ...more]);
   const { code } = await process.exited;
@@ -62,6 +67,37 @@ describe('a coordination server', () => {
     await fleet.acked(items);
     expect(await fleet.effects([item, ...items])).toEqual([1, 1, 1, 1]);
   }, 180_000);
+});
+
+describe('any required server', () => {
+  it('that is down at start: exit 6, with nothing claimed from those that are up', async () => {
+    const source = await FixtureServer.start({ resources: { 'inbox:///a': 'a' } });
+    const claims: unknown[] = [];
+    const answer = () => ({ content: [], structuredContent: { granted: false, held_by: 'test' } });
+    const coord = await FixtureServer.start({
+      tools: {
+        'work.claim': ({ args }) => {
+          claims.push(args);
+          return answer();
+        },
+        'work.renew': answer,
+        'work.ack': answer,
+        'work.release': answer,
+      },
+    });
+    const gone = await FixtureServer.start();
+    await gone.stop();
+    try {
+      const { code, told } = await supervise(source.url, coord.url, [`third=${gone.url}`]);
+      expect(code).toBe(6);
+      expect(told).toContain(`cannot reach MCP server third at ${new URL(gone.url).href}`);
+      expect(source.count('list')).toBeGreaterThan(0); // what is there is known, and waits
+      expect(claims).toEqual([]);
+    } finally {
+      await source.stop();
+      await coord.stop();
+    }
+  }, 120_000);
 });
 
 describe('a source of events', () => {

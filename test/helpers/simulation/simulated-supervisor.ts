@@ -89,6 +89,7 @@ export class SimulatedSupervisor {
       }),
       describe: () => Promise.resolve(null),
       gate: () => ({
+        starting: false,
         draining: this.draining,
         paused: false,
         lameDuck: false,
