@@ -2,6 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { Fleet } from '../fleet/fleet.ts';
 import { InboxClient, tally } from '../fleet/inbox-client.ts';
 import { Progress } from './progress.ts';
@@ -18,11 +19,10 @@ const SHARDS = 3;
 /** Longest wait for the scripted model to finish the documents, ms. */
 const PATIENCE_MS = 120_000;
 
-const keep = process.argv.includes('--keep');
 /** What a person may set to use a model of their own. */
 const MODEL_VARIABLES = ['AGENT_INTELLIGENCE', 'AGENT_INTELLIGENCE_TOKEN', 'AGENT_MODEL', 'INTELLIGENCE'];
 
-async function main(): Promise<number> {
+async function main(keep: boolean): Promise<number> {
   const interrupted = new Promise<'interrupted'>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve('interrupted'));
   });
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
   let fleet: Fleet | null = null;
   try {
     fleet = await startFleet(state);
-    return await work(fleet, join(state, 'inbox'), interrupted);
+    return await work(fleet, join(state, 'inbox'), interrupted, keep);
   } catch (error) {
     process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
@@ -63,7 +63,12 @@ async function startFleet(state: string): Promise<Fleet> {
   });
 }
 
-async function work(fleet: Fleet, documents: string, interrupted: Promise<'interrupted'>): Promise<number> {
+async function work(
+  fleet: Fleet,
+  documents: string,
+  interrupted: Promise<'interrupted'>,
+  keep: boolean,
+): Promise<number> {
   const out = process.stdout;
   const inbox = await InboxClient.connect(fleet.inboxUrl);
   const total = (await inbox.documents()).length;
@@ -85,6 +90,8 @@ async function work(fleet: Fleet, documents: string, interrupted: Promise<'inter
   });
   fleet.onLine((shard, line) => {
     progress.take(shard, line);
+    const trouble = progress.trouble(line);
+    if (trouble !== null) view.trouble(trouble);
     if (line.event === 'claim.acked') {
       if (progress.done.size > total) view.setTotal(progress.done.size);
       view.done(String(line.item), shard);
@@ -121,4 +128,16 @@ function late(): Promise<'late'> {
   });
 }
 
-process.exitCode = await main();
+function flags(): { readonly keep: boolean } | null {
+  try {
+    const { values } = parseArgs({ options: { keep: { type: 'boolean', default: false } } });
+    return values;
+  } catch (error) {
+    process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write('  The one flag is --keep: npm start -- --keep stays until Ctrl-C.\n');
+    return null;
+  }
+}
+
+const given = flags();
+process.exitCode = given === null ? 2 : await main(given.keep);

@@ -29,9 +29,9 @@ export function summary(facts: {
     const value = quantile(progress.lags, q);
     return Number.isNaN(value) ? '-' : `${Math.round(value)} ms`;
   };
-  const lost = result.lost.length === 0 ? '' : `\n  not done: ${result.lost.join(', ')}`;
+  const lost = result.lost.length === 0 ? '' : `\n  still to do: ${result.lost.join(', ')}`;
   return (
-    `\n${table}\n\n  items ${result.items}   duplicates ${result.duplicates}   lost ${result.lost.length}` +
+    `\n${table}\n\n  items ${result.items}   duplicates ${result.duplicates}   not done ${result.lost.length}` +
     `   reaction latency p50 ${ms(0.5)}  p99 ${ms(0.99)}${lost}\n`
   );
 }

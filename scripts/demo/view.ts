@@ -30,6 +30,14 @@ export class View {
     this.out.write(`${String(size).padStart(4)}/${this.total}  shard ${shard}  ${name(item)}\n`);
   }
 
+  /** Something went wrong. On a terminal it stands above the block. */
+  trouble(text: string): void {
+    if (this.out.isTTY && this.drawn > 0) this.out.write(`\u001b[${this.drawn}A\u001b[0J`);
+    this.drawn = 0;
+    this.out.write(`trouble: ${text}\n`);
+    if (this.out.isTTY) this.draw();
+  }
+
   stop(): void {
     if (this.timer !== null) {
       clearInterval(this.timer);

@@ -126,6 +126,11 @@ const stages: Readonly<Record<string, () => Promise<number>>> = {
   build: () => build(engine),
   run: () => run(engine, only),
 };
+if (!CHECKS.some(({ name }) => only.test(name))) {
+  say(`no check has a name that matches ${only}. There are:`);
+  for (const { name } of CHECKS) say(`  ${name}`);
+  process.exit(2);
+}
 try {
   process.exitCode = await (stages[STAGE ?? ''] ?? (() => main(only)))();
 } catch (error) {

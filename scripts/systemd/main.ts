@@ -81,4 +81,10 @@ async function installNspawn(): Promise<void> {
   if (exitCode !== 0) say(`apt-get install systemd-container failed: ${stderr.split('\n').at(-1)}`);
 }
 
-process.exitCode = await main(new RegExp(process.argv[2] ?? ''));
+const only = new RegExp(process.argv[2] ?? '');
+if (CHECKS.some(({ name }) => only.test(name))) process.exitCode = await main(only);
+else {
+  say(`no check has a name that matches ${only}. There are:`);
+  for (const { name } of CHECKS) say(`  ${name}`);
+  process.exitCode = 2;
+}

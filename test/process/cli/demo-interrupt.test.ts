@@ -37,3 +37,17 @@ it('the demo drains and ends with 0 on Ctrl-C, also as npm starts it', async () 
     if (shell.exitCode === null && shell.signalCode === null) process.kill(group, 'SIGKILL');
   }
 }, 240_000);
+
+it('the demo refuses a flag it does not know, with 2, before anything is started', async () => {
+  const demo = spawn(process.execPath, ['--import', 'tsx', 'scripts/demo/main.ts', '--kep'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let told = '';
+  demo.stderr.on('data', (chunk: Buffer) => {
+    told += chunk.toString();
+  });
+  expect((await once(demo, 'close'))[0]).toBe(2);
+  expect(told).toContain("Unknown option '--kep'");
+  expect(told).toContain('npm start -- --keep');
+}, 60_000);
