@@ -3,7 +3,7 @@ import { AgentdError, errorMessage } from '../protocol/errors.ts';
 import { SUPERVISOR_AGENT_ID } from '../protocol/event-line.ts';
 import { EXIT } from '../protocol/exit-codes.ts';
 import { AGENT_VERSION } from '../protocol/versions.ts';
-import type { Host } from './cli/host.ts';
+import { type Host, TOLD_TO_END } from './cli/host.ts';
 import type { Config } from './config/config.ts';
 import { ConfigInForce } from './config/in-force.ts';
 import type { LoadedConfig } from './config/load.ts';
@@ -67,6 +67,12 @@ export async function runSupervisor(
   metrics.add('agent_restarts_total', {}, restartsSeen(host.env, config.identity.instance, log));
 
   const report = new FinalReport(config, { runId, traceId }, systemClock, log);
+  if (await host.toldToEnd()) {
+    report.write(EXIT.OK);
+    log.info('proc.exit', { exit_code: EXIT.OK, msg: TOLD_TO_END });
+    await log.flush(500);
+    return EXIT.OK;
+  }
   const service = await openService(host.env, systemClock, log);
   let watch: ConfigWatch | null = null;
   const parts = await buildParts({

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { AgentdError } from '../../protocol/errors.ts';
-import { EXIT } from '../../protocol/exit-codes.ts';
 import { AGENT_VERSION } from '../../protocol/versions.ts';
 import type { Mode } from '../config/config.ts';
 import type { Purpose } from '../config/context.ts';
@@ -66,7 +65,6 @@ async function runEngine(flags: FlagValues, defaultMode: Mode, host: Host): Prom
     const { effectiveConfig } = await import('../config/effective.ts');
     return print({ valid: true, warnings, sources, config: effectiveConfig(config) }, host);
   }
-  if (await host.toldToEnd()) return EXIT.OK;
   const { runSupervisor } = await import('../compose.ts');
   return runSupervisor(loaded, load, host);
 }

@@ -1,3 +1,6 @@
+/** What is logged by one that was told to end so early that it had nothing to drain. */
+export const TOLD_TO_END = 'told to end before anything was started';
+
 /**
  * What a verb may touch of the process it runs in. Only main.ts holds the real one, so that no
  * library installs a signal handler or ends the process.

@@ -3,7 +3,7 @@ import { AgentdError } from '../../protocol/errors.ts';
 import { LOG_LEVELS, type LogLevel, SUPERVISOR_AGENT_ID } from '../../protocol/event-line.ts';
 import { announceServing } from '../lifecycle/systemd-service.ts';
 import type { LogSink } from '../telemetry/logger.ts';
-import type { Host } from './host.ts';
+import { type Host, TOLD_TO_END } from './host.ts';
 
 /** What `coordinate` and `inbox` share: the log of a serving verb, and serving until a signal. */
 
@@ -66,7 +66,10 @@ export async function serveUntilSignal<S extends Served>(
   start: () => Promise<S>,
   ready: (served: S) => Readonly<Record<string, unknown>>,
 ): Promise<number> {
-  if (await host.toldToEnd()) return 0;
+  if (await host.toldToEnd()) {
+    log.info('proc.exit', { code: 0, msg: TOLD_TO_END });
+    return 0;
+  }
   const waiting: ((signal: string) => void)[] = [];
   const nextSignal = (): Promise<string> => new Promise((resolve) => waiting.push(resolve));
   const [first, second] = [nextSignal(), nextSignal()];

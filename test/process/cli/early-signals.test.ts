@@ -84,6 +84,7 @@ describe.skipIf(!canSee)('SIGTERM while the command starts', () => {
       await catchesSignals(started);
       started.child.kill('SIGTERM');
       expect(await started.ended).toEqual([0, null]);
+      expect(started.output()).toContain('told to end before anything was started');
       expect(started.output()).not.toMatch(/proc\.ready|subagent\.spawn|mcp\.connect/);
       expect(existsSync(join(folder, 'ledger.sqlite'))).toBe(false);
     },
