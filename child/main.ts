@@ -23,8 +23,8 @@ const runner = new Runner({
     writeStderr: (bytes) => new Promise((resolve) => stderr.write(bytes, () => resolve())),
     exit: ports.exit,
   },
-  model: new WarmModel((open) => {
-    if (runner.phase === 'idle') connection.notify({ method: 'model.held', params: { open } });
+  model: new WarmModel((origin, open) => {
+    if (runner.phase === 'idle') connection.notify({ method: 'model.held', params: { origin, open } });
   }),
   now: () => performance.now(),
   finished: () => ports.exit(0),

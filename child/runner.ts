@@ -32,7 +32,7 @@ export interface RunnerPorts {
   /** What the scripted model acts on this process through. */
   readonly effects: EffectPorts;
   /** What is held ready of the model while there is no run. */
-  readonly model: Pick<WarmModel, 'hold' | 'take'>;
+  readonly model: Pick<WarmModel, 'hold' | 'release' | 'take'>;
   /** Monotonic clock, ms. */
   readonly now: () => number;
   /** The one result has left this process. */
@@ -66,6 +66,10 @@ export class Runner {
     }
     if (message.method === 'model.hold') {
       if (this.state.kind === 'idle') this.ports.model.hold(message.params);
+      return;
+    }
+    if (message.method === 'model.release') {
+      void this.ports.model.release();
       return;
     }
     if (this.state.kind !== 'running') return;

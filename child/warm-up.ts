@@ -31,7 +31,7 @@ function walkThrough(run: RunStart): Promise<void> {
         writeStderr: () => Promise.resolve(),
         exit: () => undefined as never,
       },
-      model: { hold: () => undefined, take: () => Promise.resolve(null) },
+      model: { hold: () => undefined, release: () => Promise.resolve(), take: () => Promise.resolve(null) },
       now: () => performance.now(),
       finished: () => input.end(),
     });

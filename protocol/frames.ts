@@ -116,6 +116,8 @@ export const supervisorNotification = z.discriminatedUnion('method', [
   z.object({ method: z.literal('run.start'), params: runStart }),
   /** To a child without a run: hold a connection to this endpoint open, and to no other. */
   z.object({ method: z.literal('model.hold'), params: modelTarget }),
+  /** To a child without a run: hold no connection any more. */
+  z.object({ method: z.literal('model.release'), params: z.object({}) }),
   /** A warm session: the changed URIs since the last wake; one `session.turn` answers it. */
   z.object({
     method: z.literal('session.wake'),
@@ -151,7 +153,7 @@ export const childNotification = z.discriminatedUnion('method', [
     params: z.object({ protocol_version: z.number(), pid: z.number() }),
   }),
   /** The connection asked for by `model.hold` has opened, or has been lost. */
-  z.object({ method: z.literal('model.held'), params: z.object({ open: z.boolean() }) }),
+  z.object({ method: z.literal('model.held'), params: z.object({ origin: z.string(), open: z.boolean() }) }),
   /**
    * What the no-progress detector and the roll-ups feed on. `step` is sent at each step; `model` when
    * a request to an endpoint is sent, every half minute while it is in flight within its time limit,

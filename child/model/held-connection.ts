@@ -4,12 +4,19 @@ import type { buildConnector } from 'undici';
 /** First pause after a connection that failed or was closed, doubled each time, and the longest, ms. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
+/** A connection is replaced at this age: what lies between may forget one that is silent, and tells nobody, ms. */
+const RENEW_MS = 30_000;
 /** A connection that lasted so long was closed for idleness, not in refusal, ms. */
 const LASTED_MS = 5_000;
 
 type State =
   | { readonly kind: 'connecting' }
-  | { readonly kind: 'open'; readonly socket: Socket; readonly since: number }
+  | {
+      readonly kind: 'open';
+      readonly socket: Socket;
+      readonly since: number;
+      readonly renewal: NodeJS.Timeout;
+    }
   | { readonly kind: 'waiting'; readonly timer: NodeJS.Timeout }
   /** Taken, or given up. */
   | { readonly kind: 'over' };
@@ -45,7 +52,9 @@ export class HeldConnection {
       return null;
     }
     this.state = { kind: 'over' };
-    const { socket } = state;
+    const { renewal, socket } = state;
+    clearTimeout(renewal);
+    if (socket.destroyed) return null;
     // Read no further: what comes from here on is the taker's.
     socket.pause();
     socket.off('data', this.onData).off('close', this.onClose).off('error', ignore);
@@ -55,8 +64,10 @@ export class HeldConnection {
   close(): void {
     const { state } = this;
     this.state = { kind: 'over' };
-    if (state.kind === 'open') state.socket.destroy();
-    else if (state.kind === 'waiting') clearTimeout(state.timer);
+    if (state.kind === 'open') {
+      clearTimeout(state.renewal);
+      state.socket.destroy();
+    } else if (state.kind === 'waiting') clearTimeout(state.timer);
   }
 
   private open(): void {
@@ -74,7 +85,8 @@ export class HeldConnection {
       socket.destroy();
       return;
     }
-    this.state = { kind: 'open', socket, since: this.now() };
+    const renewal = setTimeout(() => this.renew(), RENEW_MS);
+    this.state = { kind: 'open', socket, since: this.now(), renewal };
     // Reading is what notices the end that the other side makes.
     socket.on('error', ignore).on('data', this.onData).on('close', this.onClose);
     this.changed(true);
@@ -87,10 +99,20 @@ export class HeldConnection {
 
   private readonly onClose = (): void => {
     if (this.state.kind !== 'open') return;
+    clearTimeout(this.state.renewal);
     if (this.now() - this.state.since >= LASTED_MS) this.pauseMs = FIRST_PAUSE_MS;
     this.changed(false);
     this.again();
   };
+
+  private renew(): void {
+    if (this.state.kind !== 'open') return;
+    const { socket } = this.state;
+    socket.off('close', this.onClose);
+    socket.destroy();
+    this.changed(false);
+    this.open();
+  }
 
   private again(): void {
     this.state = { kind: 'waiting', timer: setTimeout(() => this.open(), this.pauseMs) };

@@ -24,19 +24,27 @@ export async function modelConnector(
 }
 
 /** A connector whose first connection is the held one, if that leads to the right endpoint; else it is closed. */
-export function withHeld(
-  connect: buildConnector.connector,
-  first: HeldConnection | null,
-): buildConnector.connector {
+export interface HeldConnector {
+  readonly connect: buildConnector.connector;
+  /** Whether the held one has been used. */
+  readonly used: () => boolean;
+}
+
+export function withHeld(connect: buildConnector.connector, first: HeldConnection | null): HeldConnector {
   let spare = first;
-  return (target, callback) => {
+  let used = false;
+  const connectFirst: buildConnector.connector = (target, callback) => {
     const held = spare;
     spare = null;
     if (held !== null && !isOrigin(target, held.origin)) held.close();
     const socket = held?.take() ?? null;
     if (socket === null) connect(target, callback);
-    else queueMicrotask(() => callback(null, socket));
+    else {
+      used = true;
+      queueMicrotask(() => callback(null, socket));
+    }
   };
+  return { connect: connectFirst, used: () => used };
 }
 
 /** @throws AgentdError INTELLIGENCE_UNREACHABLE when the file of authorities cannot be read */

@@ -18,14 +18,19 @@ const QUOTE_LENGTH = 300;
 /** Certificates do not become valid by asking again; nor does a request that cannot be written. */
 const TLS_CODES = /^(ERR_TLS|ERR_SSL|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
 
-/** An answer with an error status. 401 and 403 are final, 429 and 5xx are worth another try. */
+/**
+ * An answer with an error status. 401 and 403 are final, 429 and 5xx are worth another try.
+ *
+ * @param redact takes credentials out, before anything is cut or put on one line
+ */
 export function statusFailure(
   status: number,
   body: string,
   retryAfter: string | undefined,
   nowMs: number,
+  redact: (text: string) => string = (text) => text,
 ): RequestFailure {
-  const message = `it answered ${status}${quote(body)}`;
+  const message = `it answered ${status}${quote(body, redact)}`;
   const retryAfterMs = retryAfterOf(retryAfter, nowMs);
   if (status === 401 || status === 403) {
     return new RequestFailure(message, { reason: 'auth', final: true, retryAfterMs: null });
@@ -64,7 +69,7 @@ export function retryAfterOf(header: string | undefined, nowMs: number): number 
 }
 
 /** What the endpoint says went wrong, on one line. */
-function quote(body: string): string {
+function quote(body: string, redact: (text: string) => string): string {
   let text = body;
   try {
     const value: unknown = JSON.parse(body);
@@ -74,7 +79,8 @@ function quote(body: string): string {
   } catch {
     // Not JSON: quoted as it is.
   }
+  const said = redact(text);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a peer's text must not steer a terminal
-  const line = text.replace(/[\s\u0000-\u001f\u007f]+/g, ' ').trim();
+  const line = said.replace(/[\s\u0000-\u001f\u007f]+/g, ' ').trim();
   return line === '' ? '' : `: ${line.slice(0, QUOTE_LENGTH)}`;
 }

@@ -33,16 +33,26 @@ export async function connectHttpModel(options: HttpModelOptions): Promise<HttpM
   // A file that was named is checked whatever the endpoints speak.
   const speaksTls = block.endpoints.some(({ url }) => url.startsWith('https:'));
   const connect = await modelConnector(block.tls_ca, speaksTls, block.timeout_ms);
+  const held = withHeld(connect, options.held ?? null);
   const dispatcher = new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
-    connect: withHeld(connect, options.held ?? null),
+    connect: held.connect,
     // The whole request has one limit of its own, below.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  return new HttpModel(options, block.endpoints.map(resolveEndpoint), (url, init) =>
-    request(url, { ...init, dispatcher }),
-  );
+  let first = true;
+  return new HttpModel(options, block.endpoints.map(resolveEndpoint), async (url, init) => {
+    const wasFirst = first;
+    first = false;
+    try {
+      return await request(url, { ...init, dispatcher });
+    } catch (error) {
+      // A connection that was held may have died unnoticed: that says nothing about the endpoint.
+      if (!wasFirst || !held.used() || init.signal.aborted) throw error;
+      return await request(url, { ...init, dispatcher });
+    }
+  });
 }
 
 export type SendRequest = (
@@ -150,7 +160,8 @@ export class HttpModel implements Model {
       const text = await readBounded(response.body);
       if (response.statusCode !== 200) {
         const retryAfter = response.headers['retry-after'];
-        throw statusFailure(response.statusCode, text, firstOf(retryAfter), Date.now());
+        const redact = (said: string): string => this.redact(index, said);
+        throw statusFailure(response.statusCode, text, firstOf(retryAfter), Date.now(), redact);
       }
       const answer = endpoint.format.read(parseJson(text), block.model);
       if (answer === null) throw unusable('its answer is no answer of this API');
@@ -165,7 +176,9 @@ export class HttpModel implements Model {
   /** An endpoint may quote the credential it refuses (invariant 9). */
   private redact(index: number, message: string): string {
     const token = this.endpoints[index]?.token;
-    return token === undefined || token === '' ? message : message.replaceAll(token, '[credential]');
+    if (token === undefined || token === '') return message;
+    const escaped = JSON.stringify(token).slice(1, -1);
+    return message.replaceAll(token, '[credential]').replaceAll(escaped, '[credential]');
   }
 
   private exhausted(problems: ReadonlyMap<number, RequestFailure>): AgentdError {

@@ -5,14 +5,14 @@ import type { HeldConnection } from './held-connection.ts';
 export class WarmModel {
   private held: Promise<HeldConnection> | null = null;
 
-  /** @param changed told whenever the connection has opened or has been lost */
-  constructor(private readonly changed: (open: boolean) => void) {}
+  /** @param changed told whenever the connection to an origin has opened or has been lost */
+  constructor(private readonly changed: (origin: string, open: boolean) => void) {}
 
   /** Holds a connection to this endpoint from here on, and no other. Never throws: being warm is a favour. */
   hold(target: ModelTarget): void {
-    void this.drop();
+    void this.release();
     this.held = import('./http-connector.ts').then(({ holdConnection }) =>
-      holdConnection(target, this.changed),
+      holdConnection(target, (open) => this.changed(target.origin, open)),
     );
     this.held.catch(() => undefined);
   }
@@ -24,7 +24,8 @@ export class WarmModel {
     return held === null ? null : await held.catch(() => null);
   }
 
-  private async drop(): Promise<void> {
+  /** Holds nothing any more. */
+  async release(): Promise<void> {
     (await this.take())?.close();
   }
 }

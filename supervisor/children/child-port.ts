@@ -26,7 +26,7 @@ export interface ChildTimings extends LadderTimings, LivenessTimings {
 export interface ChildHooks extends Pick<CallDeskHooks, 'callTool' | 'selfCall' | 'outOfScope'> {
   ready(child: Child): void;
   /** Its connection to the model has opened, or has been lost. */
-  modelHeld(child: Child, open: boolean): void;
+  modelHeld(child: Child, origin: string, open: boolean): void;
   progress(run: AgentRun, progress: ProgressParams): void;
   turn(run: AgentRun, turn: TurnParams): void;
   /** A detector or the protocol has found against it; the ladder has begun. */

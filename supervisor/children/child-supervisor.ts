@@ -223,7 +223,7 @@ export class ChildSupervisor implements Children {
           this.pool.onReady(one);
           this.warmth.tell(one);
         },
-        modelHeld: (one, open) => this.warmth.heard(one, open),
+        modelHeld: (one, origin, open) => this.warmth.heard(one, origin, open),
         progress: (run, params) => this.book.progress(run, params),
         turn: (run, turn) => this.onTurn(run, turn),
         convicted: (one, cause, health) => this.watch.report(one, cause, health),

@@ -1,11 +1,5 @@
 import { errorMessage } from '../../protocol/errors.ts';
-import type {
-  ChildRequest,
-  ModelTarget,
-  RunResult,
-  RunStart,
-  SupervisorNotification,
-} from '../../protocol/frames.ts';
+import type { ChildRequest, RunResult, RunStart, SupervisorNotification } from '../../protocol/frames.ts';
 import type { AgentRun } from './agent-run.ts';
 import { Channel } from './channel.ts';
 import { climb, describeEnd, isOverdue } from './child-end.ts';
@@ -121,9 +115,9 @@ export class Child {
     this.step({ type: 'assign', start });
   }
 
-  /** Has a child without a run hold a connection to the model open. */
-  holdModel(target: ModelTarget): void {
-    if (this.state.name === 'ready') this.notify({ method: 'model.hold', params: target });
+  /** Sends a frame to a child that waits for its run; to any other, nothing. */
+  tellWaiting(frame: SupervisorNotification): void {
+    if (this.state.name === 'ready') this.notify(frame);
   }
 
   /** Queues one wake of a session. */
@@ -181,7 +175,7 @@ export class Child {
         return child.run?.spec.runId ?? null;
       },
       ready: () => this.step({ type: 'ready' }),
-      modelHeld: (open: boolean) => this.hooks.modelHeld(this, open),
+      modelHeld: (origin: string, open: boolean) => this.hooks.modelHeld(this, origin, open),
       pong: () => this.detectors.observe({ type: 'pong' }),
       progress: (params: ProgressParams) => this.onProgress(params),
       result: (result: RunResult) => this.step({ type: 'result', result }),

@@ -12,7 +12,7 @@ export interface FrameSink {
   readonly runId: string | null;
   ready(): void;
   /** Its connection to the model has opened, or has been lost. */
-  modelHeld(open: boolean): void;
+  modelHeld(origin: string, open: boolean): void;
   pong(): void;
   progress(params: ProgressParams): void;
   result(result: RunResult): void;
@@ -49,7 +49,7 @@ function takeNotification(body: ChildNotification, sink: FrameSink): void {
       else sink.incompatible(body.params.protocol_version);
       return;
     case 'model.held':
-      sink.modelHeld(body.params.open);
+      sink.modelHeld(body.params.origin, body.params.open);
       return;
     case 'log':
       sink.log(body.params.level, body.params.event, body.params.fields);

@@ -4,6 +4,8 @@ import type { Child } from './child.ts';
 /** Which children without a run hold a connection to the model open. */
 export class ModelWarmth {
   private readonly open = new Set<Child>();
+  /** What each child was told to hold. */
+  private readonly told = new Map<Child, string>();
 
   /** @param target the endpoint to hold a connection to; null: none */
   constructor(private readonly target: () => ModelTarget | null) {}
@@ -16,18 +18,24 @@ export class ModelWarmth {
   /** Tells a child that waits for its run what to hold; one told before holds that instead. */
   tell(child: Child): void {
     const target = this.target();
-    this.open.delete(child);
-    if (target !== null && child.run === null) child.holdModel(target);
+    if (child.run !== null || (target === null && !this.told.has(child))) return;
+    this.forget(child);
+    if (target !== null) this.told.set(child, target.origin);
+    if (target === null) child.tellWaiting({ method: 'model.release', params: {} });
+    else child.tellWaiting({ method: 'model.hold', params: target });
   }
 
   /** A child's connection has opened, or has been lost. */
-  heard(child: Child, open: boolean): void {
-    if (open && child.run === null) this.open.add(child);
+  heard(child: Child, origin: string, open: boolean): void {
+    // Of an endpoint it was told to leave, a word may still be on its way.
+    if (origin !== this.told.get(child)) return;
+    if (open) this.open.add(child);
     else this.open.delete(child);
   }
 
   /** The child has a run now, or is gone. */
   forget(child: Child): void {
     this.open.delete(child);
+    this.told.delete(child);
   }
 }

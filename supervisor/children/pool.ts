@@ -14,6 +14,9 @@ export function poolLimits(): Pick<PoolOptions, 'spawnsPerSlot' | 'maxStarting'>
   return { spawnsPerSlot: SPAWNS_PER_SLOT, maxStarting: 2 * Math.max(2, availableParallelism()) };
 }
 
+/** A child that has been up for so long holds: one that dies sooner was never of use, ms. */
+const PROVED_MS = 2_000;
+
 export interface PoolHooks {
   /** Starts a child process. Never throws. */
   spawn(): Child;
@@ -52,6 +55,8 @@ export class ChildPool {
   private slotUsed = 0;
   private slotTimer: NodeJS.Timeout | undefined;
   private retryTimer: NodeJS.Timeout | undefined;
+  /** Children that have come up and have not shown yet that they hold. */
+  private readonly proving = new Map<Child, NodeJS.Timeout>();
 
   constructor(
     private readonly options: PoolOptions,
@@ -97,7 +102,10 @@ export class ChildPool {
 
   onReady(child: Child): void {
     this.starting.delete(child);
-    this.step({ type: 'succeeded', now: this.options.clock.now() });
+    this.proving.set(
+      child,
+      setTimeout(() => this.proved(child), PROVED_MS),
+    );
     this.ready.push(child);
     const recovered = !this.starts.able;
     this.starts.cameUp();
@@ -111,6 +119,7 @@ export class ChildPool {
   onEnded(child: Child, end: RunEnd, expected: boolean): void {
     const forRun = this.starting.get(child);
     const beforeReady = this.starting.delete(child);
+    this.unprove(child);
     const index = this.ready.indexOf(child);
     if (index !== -1) this.ready.splice(index, 1);
     if (this.closed || expected) return;
@@ -128,6 +137,7 @@ export class ChildPool {
     this.closed = true;
     clearTimeout(this.slotTimer);
     clearTimeout(this.retryTimer);
+    for (const child of [...this.proving.keys()]) this.unprove(child);
     const left = this.waiting;
     this.waiting = [];
     return left;
@@ -138,8 +148,22 @@ export class ChildPool {
       const child = this.ready.shift();
       if (child === undefined) return;
       const run = this.waiting.shift();
-      if (run !== undefined && !this.hooks.start(child, run)) this.ready.push(child);
+      if (run === undefined || !this.hooks.start(child, run)) this.ready.push(child);
+      else this.proved(child);
     }
+  }
+
+  /** It has stayed up, or was fit to be given a run: what failed before no longer counts. */
+  private proved(child: Child): void {
+    if (!this.unprove(child)) return;
+    const was = this.governor.name;
+    this.step({ type: 'succeeded', now: this.options.clock.now() });
+    if (was !== 'closed') this.pump();
+  }
+
+  private unprove(child: Child): boolean {
+    clearTimeout(this.proving.get(child));
+    return this.proving.delete(child);
   }
 
   /** A warm child died that had come up. */

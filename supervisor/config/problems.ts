@@ -64,8 +64,10 @@ function problemText({ where, message }: Problem): string {
   return where === null ? message : `${where}: ${message}`;
 }
 
-/** A value as an error may quote it: one line, not long. */
+/** A value as an error may quote it: one line, not long, and nothing of what a map or a list holds (invariant 9). */
 export function quoted(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'a map';
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ModelTarget } from '../../../protocol/frames.ts';
-import { type ModelServer, startModelServer } from '../../fixtures/model-server.ts';
+import { type ModelServer, type ServerStep, startModelServer } from '../../fixtures/model-server.ts';
 import { DrivenChild, runStart } from '../../helpers/child-driver.ts';
 import { eventually } from '../../helpers/eventually.ts';
 
@@ -11,9 +11,11 @@ const servers: ModelServer[] = [];
 const file = (name: string): string =>
   fileURLToPath(new URL(`../../fixtures/surface/${name}`, import.meta.url));
 
-async function serve(tls = false): Promise<ModelServer> {
+const FINE: ServerStep = { kind: 'answer', text: 'fine' };
+
+async function serve(tls = false, first = FINE): Promise<ModelServer> {
   const server = await startModelServer(
-    [{ kind: 'answer', text: 'fine' }],
+    [first, FINE],
     tls
       ? { cert: readFileSync(file('server.cert.pem')), key: readFileSync(file('server.key.pem')) }
       : undefined,
@@ -34,7 +36,7 @@ async function runOn(child: DrivenChild, url: string, tlsCa?: string): Promise<u
   const model = {
     endpoints: [{ url: `${url}/v1` }],
     timeout_ms: 30_000,
-    max_attempts: 2,
+    max_attempts: 1,
     ...(tlsCa === undefined ? {} : { tls_ca: tlsCa }),
   };
   child.send(runStart('unused', { model }));
@@ -66,6 +68,29 @@ describe('a child that waits for its run with the model at hand', () => {
       expect(server.connections()).toBe(1);
     },
   );
+
+  test('asks again on a new connection when the held one broke: that is no failure of the endpoint', async () => {
+    const server = await serve(false, { kind: 'reset' });
+    const child = await holding({ origin: server.origin });
+    await child.notification('model.held', ({ open }) => open);
+    expect(await runOn(child, server.origin)).toMatchObject({ status: 'completed', result: 'fine' });
+    expect(server.requests.map(({ connection }) => connection)).toEqual([1, 2]);
+    const failed = child.frames.filter(
+      ({ type, body }) =>
+        type === 'notification' && body.method === 'run.progress' && body.params.call?.ok === false,
+    );
+    expect(failed).toEqual([]);
+  });
+
+  test('told to hold none, closes the one it held and makes no other', async () => {
+    const server = await serve();
+    const child = await holding({ origin: server.origin });
+    await child.notification('model.held', ({ open }) => open);
+    child.send({ method: 'model.release', params: {} });
+    await child.ping();
+    expect(await runOn(child, server.origin)).toMatchObject({ status: 'completed' });
+    expect(server.requests.map(({ connection }) => connection)).toEqual([2]);
+  });
 
   test('says when it has lost the connection, and makes it again', async () => {
     const server = await serve();

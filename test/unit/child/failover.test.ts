@@ -123,6 +123,16 @@ describe('how a request failed', () => {
     expect(statusFailure(500, '', undefined, 0).message).toBe('it answered 500');
   });
 
+  test('takes a credential out before anything is cut or put on one line', () => {
+    const token = 'sk-"two  words"-0123456789';
+    const redact = (text: string): string => text.replaceAll(token, '[credential]');
+    for (const padding of [0, 280, 290, 299]) {
+      const body = JSON.stringify({ error: { message: `${'x'.repeat(padding)}${token} is unknown` } });
+      const { message } = statusFailure(401, body, undefined, 0, redact);
+      expect(message).not.toMatch(/sk-|two|0123/);
+    }
+  });
+
   test.each([
     ['5', 5000],
     ['0', 0],

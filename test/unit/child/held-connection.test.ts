@@ -63,13 +63,31 @@ describe('a held connection', () => {
   it('is made again after 1 s whenever it had lasted, however often it is lost', async () => {
     const held = hold();
     for (let loss = 1; loss <= 3; loss++) {
-      await vi.advanceTimersByTimeAsync(60_000);
+      await vi.advanceTimersByTimeAsync(20_000);
       await lose(sockets.at(-1));
       await vi.advanceTimersByTimeAsync(1_000);
       expect(sockets).toHaveLength(loss + 1);
     }
     expect(said).toEqual([true, false, true, false, true, false, true]);
     held.close();
+  });
+
+  it('is replaced every half minute, since what lies between may forget one that is silent', async () => {
+    const held = hold();
+    await vi.advanceTimersByTimeAsync(29_999);
+    expect(sockets).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sockets).toHaveLength(2);
+    expect([sockets[0]?.destroyed, sockets[1]?.destroyed]).toEqual([true, false]);
+    expect(said).toEqual([true, false, true]);
+    expect(held.take()).toBe(sockets[1]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is not handed over when it has just broken', () => {
+    const held = hold();
+    sockets[0]?.destroy();
+    expect(held.take()).toBeNull();
   });
 
   it('is given up when the endpoint speaks unasked', async () => {
