@@ -1,9 +1,14 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { errorMessage } from '../../protocol/errors.ts';
 
 /** What an attempt to lock a folder came to. */
 export type FolderLock =
-  | { readonly kind: 'held'; release(): void }
+  | {
+      readonly kind: 'held';
+      /** Whether the folder at its path is still the one that is locked. */
+      isThere(): boolean;
+      release(): void;
+    }
   /** Another process, or another part of this one, holds it. */
   | { readonly kind: 'taken' }
   /** The platform or the file system cannot lock it. */
@@ -25,7 +30,11 @@ export async function lockFolder(path: string): Promise<FolderLock> {
     const { default: koffi } = await import('koffi');
     const flock = koffi.load(null).func('int flock(int fd, int operation)');
     if (flock(descriptor, LOCK_EX | LOCK_NB) === 0) {
-      return { kind: 'held', release: () => closeSync(descriptor) };
+      return {
+        kind: 'held',
+        isThere: () => isSame(fstatSync(descriptor), statSync(path, { throwIfNoEntry: false })),
+        release: () => closeSync(descriptor),
+      };
     }
     const errno = koffi.errno();
     if (errno === koffi.os.errno.EWOULDBLOCK) {
@@ -38,4 +47,8 @@ export async function lockFolder(path: string): Promise<FolderLock> {
   }
   closeSync(descriptor);
   return { kind: 'unsupported', reason: problem };
+}
+
+function isSame(one: Stats, other: Stats | undefined): boolean {
+  return other !== undefined && one.dev === other.dev && one.ino === other.ino;
 }

@@ -70,14 +70,14 @@ export class ResultsStore {
       await mkdir(folder, { recursive: true });
       const real = await realpath(folder);
       await access(real, constants.R_OK | constants.W_OK | constants.X_OK);
-      store = new ResultsStore(real, maxResults);
+      store = new ResultsStore(real, maxResults, log);
       const problem = await store.takeLock();
       if (problem !== null) {
         log.warn('config.warn', {
           msg: `${folder} cannot be locked (${problem}): see to it that no other inbox uses it`,
         });
       }
-      await store.load(log);
+      await store.load();
       return store;
     } catch (error) {
       store?.close();
@@ -90,11 +90,13 @@ export class ResultsStore {
   }
 
   private lock: FolderLock | null = null;
+  private relocking: Promise<void> | null = null;
 
   private constructor(
     /** Real path. */
     readonly folder: string,
     private readonly maxResults: number,
+    private readonly log: Log,
   ) {}
 
   /** Lets another inbox have the folder. Nothing may be filed afterwards. */
@@ -176,7 +178,11 @@ export class ResultsStore {
     };
     const head: ResultHead = { id, uri: input.uri, key: input.key, file: fileName(input) };
     try {
-      await this.writeFile(head.file, `${JSON.stringify(record, null, 2)}\n`);
+      await this.keepLocked();
+      // It may be in a folder that was put in the place of the one before.
+      const known = this.byKey.get(input.key);
+      if (known !== undefined) return known;
+      await writeDurably(this.folder, head.file, `${JSON.stringify(record, null, 2)}\n`);
     } catch (error) {
       throw new AgentdError(
         'RESULT_NOT_STORED',
@@ -188,16 +194,26 @@ export class ResultsStore {
     return head;
   }
 
-  private async writeFile(name: string, text: string): Promise<void> {
-    try {
-      await writeDurably(this.folder, name, text);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      // Somebody took the results folder away; a missing parent stays missing, and says so.
-      await mkdir(this.folder);
-      await this.takeLock();
-      await writeDurably(this.folder, name, text);
-    }
+  private keepLocked(): Promise<void> {
+    if (this.lock?.kind === 'held' && this.lock.isThere()) return Promise.resolve();
+    this.relocking ??= this.lockAgain().finally(() => {
+      this.relocking = null;
+    });
+    return this.relocking;
+  }
+
+  /**
+   * Somebody took the results folder away, or put another in its place: that is locked, and what is in
+   * it is taken up, before anything is filed there. A missing parent stays missing, and says so.
+   */
+  private async lockAgain(): Promise<void> {
+    await mkdir(this.folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    // Where nothing can be locked, there is nothing to tell one folder from another by.
+    if (this.lock?.kind === 'unsupported') return;
+    await this.takeLock();
+    await this.load();
   }
 
   /** Locks the folder that is there now. Null, or why it cannot be locked. @throws AgentdError INBOX_RESULTS_LOCKED */
@@ -217,7 +233,7 @@ export class ResultsStore {
     this.ordered.push(head);
   }
 
-  private async load(log: Log): Promise<void> {
+  private async load(): Promise<void> {
     const names = await readdir(this.folder);
     const heads: ResultHead[] = [];
     const files = names.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
@@ -226,7 +242,7 @@ export class ResultsStore {
       const records = await Promise.all(batch.map((file) => parseResult(join(this.folder, file))));
       for (const [offset, record] of records.entries()) {
         const file = batch[offset] ?? '';
-        if (record === null) log.warn('config.warn', { msg: `skipped, it is no result: ${file}` });
+        if (record === null) this.log.warn('config.warn', { msg: `skipped, it is no result: ${file}` });
         else heads.push({ id: record.id, uri: record.uri, key: record.key, file });
       }
     }

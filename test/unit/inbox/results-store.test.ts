@@ -161,3 +161,26 @@ test('a results folder that was made anew is locked again, and left alone when a
   await results.file(input('k1'));
   await expect(open(path, 10)).rejects.toMatchObject({ code: 'INBOX_RESULTS_LOCKED' });
 });
+
+test('a results folder that another inbox has made anew meanwhile is written to by that one alone', async () => {
+  const path = join(folder, 'results');
+  const first = await open(path, 10);
+  rmSync(path, { recursive: true });
+  const second = await open(path, 10);
+  await second.file(input('k1'));
+  await expect(first.file(input('k1'))).rejects.toMatchObject({ code: 'RESULT_NOT_STORED', kind: 'retry' });
+  second.close();
+  // Now it is free: what the other one filed there is known, and is not filed a second time.
+  await first.file(input('k1'));
+  await first.file(input('k2'));
+  expect(readdirSync(path)).toHaveLength(2);
+});
+
+test('results filed at the same time after the folder has vanished are all kept', async () => {
+  const path = join(folder, 'results');
+  const results = await open(path, 100);
+  rmSync(path, { recursive: true });
+  const keys = Array.from({ length: 16 }, (_, index) => `k${index}`);
+  await Promise.all(keys.map((key) => results.file(input(key))));
+  expect(readdirSync(path)).toHaveLength(16);
+});
