@@ -9,7 +9,7 @@ export function describeFlag(flag: EngineFlag): string {
   const missing = 'key' in flag && missingFeature(flag.key) !== null ? ' (not in this build)' : '';
   // The flag takes a reference only: everybody on the machine can read a command line.
   const secret = 'form' in flag && flag.form === 'secret';
-  const form = secret ? ' Given as {{secret:VARIABLE}} or {{secret-file:PATH}}.' : '';
-  const raw = secret ? ', which holds the credential itself' : '';
-  return `${text}${form}${missing}${variable === undefined ? '' : ` [${variable}${raw}]`}`;
+  const holds = variable === undefined ? '' : '; the variable holds the credential itself';
+  const form = secret ? ` Given as {{secret:VARIABLE}} or {{secret-file:PATH}}${holds}.` : '';
+  return `${text}${form}${missing}${variable === undefined ? '' : ` [${variable}]`}`;
 }

@@ -42,9 +42,9 @@ describe('agentd help', () => {
   it('says that a flag takes a reference to a credential, and its variable the credential', async () => {
     const { stdout } = await runVerb(['run', '--help']);
     const [, text = ''] =
-      /--intelligence-token <REFERENCE>([^]*?)--intelligence-token-file/.exec(stdout) ?? [];
+      /--intelligence-token <REFERENCE>(.*?)--intelligence-token-file/s.exec(stdout) ?? [];
     expect(text.replace(/\s+/g, ' ')).toContain(
-      'Given as {{secret:VARIABLE}} or {{secret-file:PATH}}. [AGENT_INTELLIGENCE_TOKEN, which holds the credential itself]',
+      'Given as {{secret:VARIABLE}} or {{secret-file:PATH}}; the variable holds the credential itself. [AGENT_INTELLIGENCE_TOKEN]',
     );
   });
 
