@@ -178,7 +178,7 @@ export const ERRORS = {
   SUBAGENT_UNKNOWN: {
     kind: 'permanent',
     summary: 'A handle names no running subagent.',
-    remedy: 'Read agent://inventory for the handles of those that run.',
+    remedy: '`agentd ps` and agent://inventory list the handles of those that run.',
   },
   INBOX_FOLDER_UNUSABLE: {
     kind: 'configuration',

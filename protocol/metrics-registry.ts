@@ -148,7 +148,10 @@ export const METRICS = [
   gauge('agent_saturation', 'In-flight reactions over capacity, 0 to 1.'),
   counter('agent_shard_skipped_total', 'Events that belong to another shard.'),
   counter('agent_claims_granted_total', 'Claims granted.'),
-  counter('agent_claims_lost_total', 'Claims somebody else holds.'),
+  counter(
+    'agent_claims_lost_total',
+    'Claims not granted: somebody else holds the item, or it is done already.',
+  ),
   counter('agent_claims_released_total', 'Leases released.'),
   counter('agent_claims_expired_total', 'Leases expired or lost while held.'),
   counter('agent_reactions_total', 'Reactions started.'),

@@ -7,5 +7,9 @@ export function describeFlag(flag: EngineFlag): string {
   const text = 'help' in flag ? flag.help : (keyDescriptions().get(flag.key) ?? '');
   const [variable] = flag.env ?? [];
   const missing = 'key' in flag && missingFeature(flag.key) !== null ? ' (not in this build)' : '';
-  return `${text}${missing}${variable === undefined ? '' : ` [${variable}]`}`;
+  // The flag takes a reference only: everybody on the machine can read a command line.
+  const secret = 'form' in flag && flag.form === 'secret';
+  const holds = variable === undefined ? '' : '; the variable holds the credential itself';
+  const form = secret ? ` Given as {{secret:VARIABLE}} or {{secret-file:PATH}}${holds}.` : '';
+  return `${text}${form}${missing}${variable === undefined ? '' : ` [${variable}]`}`;
 }

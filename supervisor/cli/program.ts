@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander';
-import { AgentdError } from '../../protocol/errors.ts';
+import { AgentdError, ERRORS } from '../../protocol/errors.ts';
 import { HELP_VERB, VERBS, type Verb } from './help-text.ts';
 import type { Host, VerbAction } from './host.ts';
 
@@ -150,15 +150,16 @@ async function runCommand(build: VerbCommand, args: readonly string[], host: Hos
   const runsAgents = ['agentd', 'supervise', 'run'].includes(command.name());
   command.name(command.name() === 'agentd' ? 'agentd' : `agentd ${command.name()}`);
   prepare(command, host, runsAgents ? exitCodeHelp() : EXIT_CODE_POINTER);
+  const asked = command.commands.find((inner) => inner.name() === args[0]) ?? command;
   try {
     await command.parseAsync([...args], { from: 'user' });
+    const chosen = action as VerbAction | null;
+    if (chosen !== null) return await chosen(host);
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
+    if (!(error instanceof CommanderError)) throw forVerb(error, asked);
     if (error.exitCode === 0) return 0;
-    throw usageError(error, command.commands.find((inner) => inner.name() === args[0]) ?? command);
+    throw usageError(error, asked);
   }
-  const chosen = action as VerbAction | null;
-  if (chosen !== null) return chosen(host);
   host.stderr.write(command.helpInformation());
   return 2;
 }
@@ -175,9 +176,23 @@ function prepare(command: Command, host: Host, ending: string): void {
   for (const inner of command.commands) prepare(inner, host, ending);
 }
 
+/** A mistake that names no remedy of its own points to the help of its verb. */
+function forVerb(error: unknown, command: Command): unknown {
+  if (!(error instanceof AgentdError) || error.remedy !== ERRORS.USAGE.remedy) return error;
+  return new AgentdError(error.code, error.message, {
+    cause: error.cause,
+    exitCode: error.exitCode,
+    remedy: `Correct what the message names; \`${pathOf(command)} --help\` shows what it takes.`,
+  });
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${command.parent.name()} ${command.name()}`;
+}
+
 /** @param command the one the mistake was made with */
 function usageError(error: CommanderError, command: Command): AgentdError {
-  const path = command.parent === null ? command.name() : `${command.parent.name()} ${command.name()}`;
+  const path = pathOf(command);
   const usage = `${path} ${command.usage()}`.trim();
   const inner = command.commands.map((one) => one.name());
   const see = `\`${path} --help\``;

@@ -173,7 +173,6 @@ async function list(server: WorkCaller, host: Host, flags: ListFlags, limit: num
   const { workHeader, workRow } = await import('./work-table.ts');
   const state = flags.state === undefined ? {} : { state: flags.state };
   const print = printer(host, flags);
-  if (flags.json !== true) host.stdout.write(`${workHeader()}\n`);
   let after: unknown;
   for (let shown = 0; shown < limit; ) {
     const page = await server.call('work.list', {
@@ -181,6 +180,7 @@ async function list(server: WorkCaller, host: Host, flags: ListFlags, limit: num
       limit: Math.min(PAGE, limit - shown),
       ...(after === undefined ? {} : { after }),
     });
+    if (after === undefined && flags.json !== true) host.stdout.write(`${workHeader()}\n`);
     const items = Array.isArray(page.items) ? (page.items as Record<string, unknown>[]) : [];
     for (const item of items) print(item, workRow(item));
     shown += items.length;

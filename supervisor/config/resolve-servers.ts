@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isLoopback } from '../surface/listen-url.ts';
 import type { IntelligenceConfig, McpServerConfig } from './config.ts';
@@ -169,9 +169,15 @@ function endpointUrl(url: string, path: TreePath, context: ResolveContext): stri
     return url;
   }
   const script = url.slice('script:'.length);
-  if (!/\.(ya?ml|json)$/i.test(script)) return url;
+  if (script === 'final' || script.startsWith('final:')) return url;
   const file = resolve(context.cwd, script);
-  if (!existsSync(file)) refuse(context, path, `the model script ${script} does not exist`);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isFile() !== true) {
+    const problem = found === undefined ? 'does not exist' : 'is no regular file';
+    refuse(context, path, `the model script ${JSON.stringify(script)} ${problem}`, {
+      remedy: `Put a playbook at ${file}, or correct the path after script: in ${context.where(path) ?? ENDPOINTS.join('.')}; script:final needs no file.`,
+    });
+  }
   return `script:${file}`;
 }
 

@@ -99,7 +99,11 @@ function resolveStandby(
     context,
     path,
     'standby needs to know who assigns: assign_from must be SERVER:URI with a declared server',
-    { needs: [path, SERVER_NAMES], remedy: 'Give --assign-from SERVER:URI.', left: 'out' },
+    {
+      needs: [path, SERVER_NAMES],
+      remedy: 'Give --assign-from SERVER:URI, such as coord:work://pending, and declare SERVER with --mcp.',
+      left: 'out',
+    },
   );
   return null;
 }

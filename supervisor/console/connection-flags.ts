@@ -43,7 +43,7 @@ export function sourcesOf(flags: ConnectionFlags, env: NodeJS.ProcessEnv): Manag
   const named = urls.filter((url) => url !== '');
   if (named.length === 0) {
     throw new AgentdError('USAGE', 'there is no --url, so it is not known which instance is meant', {
-      remedy: `Give --url with the URL of --serve-mcp, such as http://127.0.0.1:8700, or set ${URL_VARIABLE}.`,
+      remedy: `Give --url with the URL of --serve-mcp, such as http://127.0.0.1:7420, or set ${URL_VARIABLE}.`,
     });
   }
   const bearer =

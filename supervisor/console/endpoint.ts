@@ -30,7 +30,7 @@ export function endpointOf(text: string): URL {
     return url;
   } catch (error) {
     throw new AgentdError('USAGE', `cannot use ${JSON.stringify(text)} as --url: ${errorMessage(error)}`, {
-      remedy: 'Give the URL of --serve-mcp, such as http://127.0.0.1:8700.',
+      remedy: 'Give the URL of --serve-mcp, such as http://127.0.0.1:7420.',
     });
   }
 }

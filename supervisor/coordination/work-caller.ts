@@ -60,6 +60,8 @@ export class WorkCaller {
       throw new AgentdError('MCP_UNAVAILABLE', `cannot reach ${url.href}: ${reasonOf(error)}`, {
         cause: error,
         exitCode: 6,
+        remedy:
+          'Start `agentd coordinate`, or give --url (or AGENT_COORDINATE_URL) the address it listens at; nothing is tried again.',
       });
     }
     return new WorkCaller(url.href, client, agent);
@@ -68,16 +70,19 @@ export class WorkCaller {
   /**
    * Calls a work tool and returns its structured result.
    *
-   * @throws AgentdError MCP_UNAVAILABLE (exit 6), or MCP_PROTOCOL with what the server says
+   * @throws AgentdError MCP_UNAVAILABLE (exit 6), or MCP_PROTOCOL with what the server says or that it is another kind
    */
   async call(tool: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
     let answer: unknown;
     try {
       answer = await this.client.callTool({ name: tool, arguments: args }, undefined, { timeout: CALL_MS });
     } catch (error) {
+      await this.refuseStranger(tool, error);
       throw new AgentdError('MCP_UNAVAILABLE', `${this.url} did not answer ${tool}: ${reasonOf(error)}`, {
         cause: error,
         exitCode: 6,
+        remedy:
+          'Check that the server at --url still runs, then give the command again; nothing is tried again.',
       });
     }
     const result = CallToolResultSchema.safeParse(answer);
@@ -85,6 +90,7 @@ export class WorkCaller {
       throw new AgentdError('MCP_PROTOCOL', `${this.url} answered ${tool} with no tool result`);
     const { isError, content, structuredContent } = result.data;
     if (isError === true) {
+      await this.refuseStranger(tool, answer);
       const said = content.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
       throw new AgentdError('MCP_PROTOCOL', said, {
         remedy: `This is what ${this.url} answered to ${tool}.`,
@@ -94,6 +100,20 @@ export class WorkCaller {
       throw new AgentdError('MCP_PROTOCOL', `${this.url} answered ${tool} without structured content`);
     }
     return structuredContent;
+  }
+
+  /**
+   * Asked after a failure only: whether the server has the tool at all.
+   *
+   * @throws AgentdError MCP_PROTOCOL when it is another kind of server
+   */
+  private async refuseStranger(tool: string, cause: unknown): Promise<void> {
+    const listed = await this.client.listTools({}, { timeout: CALL_MS }).catch(() => null);
+    if (listed === null || listed.tools.some(({ name }) => name === tool)) return;
+    throw new AgentdError('MCP_PROTOCOL', `${this.url} is no coordination server: it has no tool ${tool}`, {
+      cause,
+      remedy: 'Give --url (or AGENT_COORDINATE_URL) the address that `agentd coordinate` listens at.',
+    });
   }
 
   async close(): Promise<void> {

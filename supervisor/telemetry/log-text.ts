@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { ERRORS } from '../../protocol/errors.ts';
 import type { LogLevel } from '../../protocol/event-line.ts';
 import { pathColor } from './aggregate.ts';
 import { durationText } from './duration-text.ts';
@@ -86,8 +87,14 @@ export function textLine(line: PrintableLine, color: boolean): string {
   if (line.err !== undefined) parts.push(paint(RED, printable(`${line.err.type}: ${line.err.message}`)));
   if (typeof line.dur_ms === 'number') parts.push(paint(DIM, `(${durationText(line.dur_ms)})`));
   // Whole, and last: it is what the reader does next.
-  if (typeof line.remedy === 'string') parts.push(paint(CYAN, '→'), printable(line.remedy));
+  const remedy = typeof line.remedy === 'string' ? line.remedy : whereToLook(line.err?.type);
+  if (remedy !== null) parts.push(paint(CYAN, '→'), printable(remedy));
   return `${parts.join(' ').trimEnd()}\n`;
+}
+
+/** The page of an error that has one: its line may come from a run, which knows the code alone. */
+function whereToLook(code: string | undefined): string | null {
+  return code !== undefined && Object.hasOwn(ERRORS, code) ? `agentd help ${code}` : null;
 }
 
 /** The fields of a value worth a reader's time: nothing for nothing, one level of an object unfolded. */

@@ -33,6 +33,12 @@ export class InboxHarness {
     return client;
   }
 
+  /** Where it serves, once started. */
+  get url(): string {
+    if (this.inbox === undefined) throw new Error('the inbox has not been started');
+    return this.inbox.url;
+  }
+
   /** Writes a file of the folder; its content is its name unless given. */
   put(path: string, content: string | Buffer = path): void {
     writeFileSync(join(this.folder, path), content);

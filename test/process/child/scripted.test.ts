@@ -165,4 +165,12 @@ describe('shipped playbooks', () => {
     expect(examples.length).toBeGreaterThan(0);
     for (const example of examples) expect(parsePlaybook(example, 'docs').cases.length).toBeGreaterThan(0);
   });
+
+  test('those of examples/inbox are playbooks', async () => {
+    const { readFileSync } = await import('node:fs');
+    for (const name of ['playbook.yaml', 'slow-playbook.yaml']) {
+      const text = readFileSync(new URL(`../../../examples/inbox/${name}`, import.meta.url), 'utf8');
+      expect(parsePlaybook(text, name).cases[0]?.turns.at(-1)?.action.kind).toBe('final');
+    }
+  });
 });

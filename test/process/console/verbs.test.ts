@@ -93,6 +93,7 @@ describe('the verbs that show and operate a running supervisor', () => {
     const missing = await runVerb(['cancel', '0.9', ...access]);
     expect(missing.code).toBe(1);
     expect(missing.stderr).toContain('no running subagent 0.9');
+    expect(missing.stderr).toContain('`agentd ps`');
     expect((await runVerb(['drain', '--deadline', '5s', ...access])).code).toBe(0);
     expect(await supervisor.exited).toEqual({ code: 0, signal: null });
   });

@@ -140,7 +140,17 @@ const REFUSALS: readonly [string, Given, RegExp, string?][] = [
   [
     'a model script that is not there',
     { flags: { ...RUNNABLE, '--intelligence': 'script:gone.yaml' } },
-    /script gone\.yaml does not exist/,
+    /script "gone\.yaml" does not exist/,
+  ],
+  [
+    'a model script that is not there and has no ending',
+    { flags: { ...RUNNABLE, '--intelligence': 'script:/gone' }, purpose: 'validate' },
+    /script "\/gone" does not exist/,
+  ],
+  [
+    'a model script that is a folder',
+    { flags: { ...RUNNABLE, '--intelligence': 'script:/' } },
+    /script "\/" is no regular file/,
   ],
   ['a server without an endpoint', withFile('mcp: {servers: [{name: s}]}'), /MCP server s needs either/],
   [

@@ -39,6 +39,15 @@ describe('agentd help', () => {
     },
   );
 
+  it('says that a flag takes a reference to a credential, and its variable the credential', async () => {
+    const { stdout } = await runVerb(['run', '--help']);
+    const [, text = ''] =
+      /--intelligence-token <REFERENCE>(.*?)--intelligence-token-file/s.exec(stdout) ?? [];
+    expect(text.replace(/\s+/g, ' ')).toContain(
+      'Given as {{secret:VARIABLE}} or {{secret-file:PATH}}; the variable holds the credential itself. [AGENT_INTELLIGENCE_TOKEN]',
+    );
+  });
+
   it('shows every page of the documentation as a topic', async () => {
     const names = topics().map(({ name }) => name);
     expect(names).toEqual(
@@ -111,6 +120,18 @@ describe('a mistake on the command line', () => {
       ['inbox', '.', '--results'],
       "option '--results <dir>' argument missing",
       'Give the flag a value; see `agentd inbox --help`.',
+    ],
+    [
+      'a value that will not do',
+      ['units', '--shards', 'x'],
+      '--shards "x" is not a whole number from 1 to 512',
+      'Correct what the message names; `agentd units --help` shows what it takes.',
+    ],
+    [
+      'a value of a command that will not do',
+      ['work', 'list', '--limit', '0'],
+      '--limit "0" is not a whole number from 1',
+      'Correct what the message names; `agentd work list --help` shows what it takes.',
     ],
   ] as const)('says what to write instead: %s', async (_name, args, message, remedy) => {
     expect(await runVerb(args)).toEqual({

@@ -46,6 +46,15 @@ describe('the text format', () => {
     );
   });
 
+  it('ends with the page of an error that has one, where the line says nothing of what to do', () => {
+    const err = { type: 'INTELLIGENCE_UNREACHABLE', message: 'm' };
+    expect(textLine({ ...LINE, level: 'warn', err }, false)).toBe(
+      '12:34:56.789 WARN  0.2    subagent.exit    INTELLIGENCE_UNREACHABLE: m → agentd help INTELLIGENCE_UNREACHABLE\n',
+    );
+    expect(textLine({ ...LINE, err, remedy: 'Do this.' }, false)).toMatch(/: m → Do this\.\n$/);
+    expect(textLine({ ...LINE, err: { type: 'toString', message: 'm' } }, false)).toMatch(/: m\n$/);
+  });
+
   it('shows what a child wrote as it was written, without what would steer the terminal', () => {
     const line = { ...LINE, event: 'loop.error', stream: 'stderr' };
     expect(textLine({ ...line, msg: '\u001b[31mred\u001b[0m = 1' }, false)).toBe(

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Coordinator, startCoordinator } from '../../../supervisor/coordination/coordinator.ts';
 import { DEFAULT_POLICY } from '../../../supervisor/coordination/ledger.ts';
 import { SqliteLedger } from '../../../supervisor/coordination/sqlite/sqlite-ledger.ts';
+import { InboxHarness } from '../../helpers/inbox-harness.ts';
 import { nullLog } from '../../helpers/null-log.ts';
 import { runVerb, type VerbEnded } from '../../helpers/run-verb.ts';
 import { connectSdkClient } from '../../helpers/sdk-client.ts';
@@ -78,6 +79,34 @@ describe('agentd work', () => {
       expect({ args, code: ended.code }).toEqual({ args, code });
       expect(ended.stderr).toMatch(message);
       expect(ended.stderr).not.toMatch(/\n\s+at /);
+    }
+  });
+
+  it('says that nothing is tried again, and which flag names the server', async () => {
+    const gone = await work('list', '--url', 'http://127.0.0.1:9/mcp');
+    expect(gone).toMatchObject({ code: 6, stdout: '' });
+    expect(gone.stderr).toContain('Start `agentd coordinate`, or give --url (or AGENT_COORDINATE_URL)');
+    expect(gone.stderr).toContain('nothing is tried again');
+    expect(gone.stderr).not.toContain('retried');
+  });
+
+  it('says that another MCP server is no coordination server', async () => {
+    const inbox = new InboxHarness();
+    try {
+      await inbox.start();
+      for (const [args, tool] of [
+        [['submit', 'one'], 'work.submit'],
+        [['list'], 'work.list'],
+      ] as const) {
+        const refused = await work(...args, '--url', inbox.url);
+        expect(refused).toEqual({
+          code: 1,
+          stdout: '',
+          stderr: `agentd: ${inbox.url} is no coordination server: it has no tool ${tool}\n  Give --url (or AGENT_COORDINATE_URL) the address that \`agentd coordinate\` listens at.\n`,
+        });
+      }
+    } finally {
+      await inbox.dispose();
     }
   });
 });
