@@ -1,49 +1,22 @@
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import {
-  access,
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  unlink,
-} from 'node:fs/promises';
+import { access, mkdir, readdir, realpath, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
-import { z } from 'zod';
 import { AgentdError, errorMessage } from '../../protocol/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type FolderLock, lockFolder } from './folder-lock.ts';
-
-/** A result as it lies in its file. */
-const storedResult = z.object({
-  version: z.literal(1),
-  /** Identifies the result; also orders results by when they were filed. */
-  id: z.string(),
-  uri: z.string(),
-  key: z.string(),
-  run_id: z.string().optional(),
-  instance: z.string().optional(),
-  completed_at: z.iso.datetime(),
-  result: z.unknown(),
-});
-export type StoredResult = z.infer<typeof storedResult>;
+import {
+  fileName,
+  type NewResult,
+  parseResult,
+  type StoredResult,
+  TEMPORARY_PREFIX,
+  writeDurably,
+} from './result-file.ts';
 
 /** What is kept in memory of a result; the rest is read from its file when asked for. */
 export type ResultHead = Pick<StoredResult, 'id' | 'uri' | 'key'> & { readonly file: string };
 
-export interface NewResult {
-  readonly uri: string;
-  readonly key: string;
-  readonly runId?: string | undefined;
-  readonly instance?: string | undefined;
-  readonly result: unknown;
-}
-
-const TEMPORARY_PREFIX = '.tmp-';
 const LOAD_CONCURRENCY = 32;
 
 /**
@@ -252,53 +225,5 @@ export class ResultsStore {
     for (const name of names) {
       if (name.startsWith(TEMPORARY_PREFIX)) await unlink(join(this.folder, name)).catch(() => undefined);
     }
-  }
-}
-
-async function parseResult(path: string): Promise<StoredResult | null> {
-  try {
-    const parsed = storedResult.safeParse(JSON.parse(await readFile(path, 'utf8')));
-    return parsed.success ? parsed.data : null;
-  } catch {
-    return null;
-  }
-}
-
-/** Readable, and unique for a key: the document's name, then a digest of the key. */
-function fileName(input: NewResult): string {
-  const base = decodeURIComponent(input.uri.slice(input.uri.lastIndexOf('/') + 1));
-  const slug = base
-    .replace(/[^A-Za-z0-9._-]+/g, '-')
-    .replace(/^[.-]+/, '')
-    .slice(0, 80);
-  const digest = createHash('sha256').update(input.key).digest('hex').slice(0, 24);
-  return `${slug === '' ? 'document' : slug}.${digest}.json`;
-}
-
-async function writeDurably(folder: string, name: string, text: string): Promise<void> {
-  const temporary = join(folder, `${TEMPORARY_PREFIX}${ulid()}`);
-  try {
-    await withFile(temporary, 'wx', async (handle) => {
-      await handle.writeFile(text);
-      await handle.sync();
-    });
-    await rename(temporary, join(folder, name));
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
-  await withFile(folder, 'r', (handle) => handle.sync());
-}
-
-async function withFile(
-  path: string,
-  flags: string,
-  use: (handle: FileHandle) => Promise<void>,
-): Promise<void> {
-  const handle = await open(path, flags);
-  try {
-    await use(handle);
-  } finally {
-    await handle.close();
   }
 }

@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type NewResult, ResultsStore } from '../../../supervisor/inbox/results-store.ts';
+import type { NewResult } from '../../../supervisor/inbox/result-file.ts';
+import { ResultsStore } from '../../../supervisor/inbox/results-store.ts';
 import { nullLog, recordingLog } from '../../helpers/null-log.ts';
 
 let folder: string;
