@@ -88,6 +88,8 @@ export const subagentDocument = z.looseObject({
   route: z.string().nullable(),
   usage,
   has_usable_partial: z.boolean(),
+  /** Why it did not end well. */
+  error: z.object({ type: z.string(), message: z.string() }).optional(),
   /** Of its process while it runs: `waiting`, `running`, `paused`, `finishing` … */
   state: z.string().optional(),
   health: z.string().optional(),

@@ -123,6 +123,7 @@ export function outcomeOf(run: AgentRun, end: RunEnd, now: number): RunOutcome {
   return {
     runId: run.spec.runId,
     agentPath: run.path,
+    route: run.spec.route,
     status: ended,
     cause,
     result: result?.result ?? '',

@@ -45,6 +45,7 @@ export type StopCause =
 export interface RunOutcome {
   readonly runId: string;
   readonly agentPath: string;
+  readonly route: string | null;
   readonly status: TerminalStatus;
   /** Null when the child ended by itself with a result. */
   readonly cause: StopCause | null;

@@ -21,6 +21,9 @@ export function agentLines({ agent, result, events }: AgentDetails, paint: Paint
     ...(agent.state === undefined
       ? []
       : ([['state', `${agent.state}, ${agent.health ?? 'healthy'}`]] as const)),
+    ...(agent.error === undefined
+      ? []
+      : ([['error', `${agent.error.type}: ${agent.error.message}`]] as const)),
     ['run', agent.run_id === '' ? '-' : agent.run_id],
     ['parent', agent.parent ?? '-'],
     ['route', agent.route ?? '-'],

@@ -38,9 +38,10 @@ export function describeOutcome(outcome: RunOutcome): SubagentDocument {
     run_id: outcome.runId,
     parent: null,
     status: outcome.status,
-    route: null,
+    route: outcome.route,
     usage: outcome.usage,
     has_usable_partial: outcome.hasUsablePartial,
+    ...(outcome.error === null ? {} : { error: outcome.error }),
   };
 }
 

@@ -6,6 +6,7 @@ export function runOutcome(over: Partial<RunOutcome> = {}): RunOutcome {
   return {
     runId: 'run-1',
     agentPath: '0',
+    route: null,
     status: 'completed',
     cause: null,
     result: 'done',

@@ -5,7 +5,9 @@ import { agentLines } from '../../../supervisor/console/agent-view.ts';
 import { bytesText, countText, percentText, plural } from '../../../supervisor/console/figures.ts';
 import { coloured, paintFor, plain, widthOf } from '../../../supervisor/console/style.ts';
 import { agentTreeLines, treeLines } from '../../../supervisor/console/tree-view.ts';
+import { describeOutcome } from '../../../supervisor/lifecycle/subagent-documents.ts';
 import { fakeManagementPort } from '../../helpers/fake-management-port.ts';
+import { runOutcome } from '../../helpers/run-outcome.ts';
 
 const agent = (handle: string, more: Partial<SubagentDocument> = {}): SubagentDocument => ({
   handle,
@@ -81,6 +83,15 @@ describe('what the console draws', () => {
       plain,
     );
     expect(lines.slice(-3)).toEqual(['result', '  one', '  \\u001b]0;owned\\u0007two']);
+  });
+
+  it('says of one that has ended by which route it came and why it did not end well', () => {
+    const error = { type: 'INTELLIGENCE_UNREACHABLE', message: 'no model endpoint can be used' };
+    const kept = describeOutcome(runOutcome({ agentPath: '0.2', status: 'crashed', route: 'work', error }));
+    const lines = agentLines({ agent: kept, result: null, events: null }, plain);
+    expect(lines).toContain('route     work');
+    expect(lines).toContain('error     INTELLIGENCE_UNREACHABLE: no model endpoint can be used');
+    expect(describeOutcome(runOutcome())).not.toHaveProperty('error');
   });
 
   it('writes figures as people read them', () => {
