@@ -90,6 +90,15 @@ describe.skipIf(!canSee)('SIGTERM while the command starts', () => {
     },
   );
 
+  it('leaves the report of a run that was cancelled before it began', async () => {
+    const started = start(AGENTD, [...RUN, '--report-file', 'report.json']);
+    await catchesSignals(started);
+    started.child.kill('SIGTERM');
+    expect(await started.ended).toEqual([0, null]);
+    const report: unknown = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
+    expect(report).toMatchObject({ status: 'cancelled', exit_code: 0 });
+  });
+
   it.each(['SIGINT', 'SIGTERM'] as const)(
     'takes %s after a SIGHUP, which it has nothing to reload for yet',
     async (signal) => {
