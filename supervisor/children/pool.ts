@@ -119,7 +119,9 @@ export class ChildPool {
   onEnded(child: Child, end: RunEnd, expected: boolean): void {
     const forRun = this.starting.get(child);
     const beforeReady = this.starting.delete(child);
-    this.unprove(child);
+    // One that was told to go while it was being watched did nothing wrong.
+    if (expected) this.proved(child);
+    else this.unprove(child);
     const index = this.ready.indexOf(child);
     if (index !== -1) this.ready.splice(index, 1);
     if (this.closed || expected) return;

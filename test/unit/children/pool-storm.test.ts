@@ -10,7 +10,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** A pool of stand-ins that are ready after `readyMs` and die `lifeMs` later, or never. */
-function poolOf(readyMs: number, lifeMs: number | null) {
+function poolOf(readyMs: number, lifeMs: () => number | null) {
   let starts = 0;
   let trips = 0;
   const pool: ChildPool = new ChildPool(
@@ -24,10 +24,12 @@ function poolOf(readyMs: number, lifeMs: number | null) {
     {
       spawn: () => {
         starts += 1;
-        const child = { run: null, stop: () => undefined } as unknown as Child;
+        const stop = (): void => void setTimeout(() => pool.onEnded(child, GONE, true), 1);
+        const child = { run: null, stop } as unknown as Child;
         setTimeout(() => {
           pool.onReady(child);
-          if (lifeMs !== null) setTimeout(() => pool.onEnded(child, GONE, false), lifeMs);
+          const life = lifeMs();
+          if (life !== null) setTimeout(() => pool.onEnded(child, GONE, false), life);
         }, readyMs);
         return child;
       },
@@ -44,7 +46,7 @@ function poolOf(readyMs: number, lifeMs: number | null) {
 
 describe('children that come up and die at once', () => {
   it.each([1, 2, 8])('are stopped by the breaker, however many are kept warm: %i', async (target) => {
-    const { pool, starts, trips } = poolOf(60, LIFE_MS);
+    const { pool, starts, trips } = poolOf(60, () => LIFE_MS);
     pool.setTarget(target);
     await vi.advanceTimersByTimeAsync(20_000);
     expect(trips()).toBe(1);
@@ -57,17 +59,27 @@ describe('children that come up and die at once', () => {
     pool.close();
   });
 
-  it('are replaced again once a probe has stayed up', async () => {
-    const sick = poolOf(60, LIFE_MS);
-    sick.pool.setTarget(3);
+  it.each([
+    ['has stayed up', 20_000],
+    ['was told to go while it was watched', 500],
+  ])('are replaced again once a probe %s', async (_how, watchedMs) => {
+    let life: number | null = LIFE_MS;
+    const { pool, starts, trips } = poolOf(60, () => life);
+    pool.setTarget(3);
     await vi.advanceTimersByTimeAsync(20_000);
-    expect(sick.trips()).toBe(1);
-    const well = poolOf(60, null);
-    well.pool.setTarget(3);
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect([well.starts(), well.trips(), well.pool.warm]).toEqual([3, 0, 3]);
-    sick.pool.close();
-    well.pool.close();
+    expect(trips()).toBe(1);
+    life = null;
+    while (pool.warm === 0) await vi.advanceTimersByTimeAsync(100);
+    expect(pool.warm).toBe(1); // the probe
+    await vi.advanceTimersByTimeAsync(watchedMs);
+    pool.setTarget(0);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(pool.warm).toBe(0);
+    pool.setTarget(3);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect([pool.warm, trips()]).toEqual([3, 1]);
+    expect(starts()).toBeLessThan(20);
+    pool.close();
     expect(vi.getTimerCount()).toBe(0);
   });
 });
