@@ -23,13 +23,13 @@ export async function modelConnector(
   });
 }
 
-/** A connector whose first connection is the held one, if that leads to the right endpoint; else it is closed. */
 export interface HeldConnector {
   readonly connect: buildConnector.connector;
   /** Whether the held one has been used. */
   readonly used: () => boolean;
 }
 
+/** A connector whose first connection is the held one, if that leads to the right endpoint; else it is closed. */
 export function withHeld(connect: buildConnector.connector, first: HeldConnection | null): HeldConnector {
   let spare = first;
   let used = false;

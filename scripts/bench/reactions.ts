@@ -1,11 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Line } from '../fleet/agentd-process.ts';
-import { Fleet } from '../fleet/fleet.ts';
+import { withSupervisor } from './one-supervisor.ts';
 import { print, quantile } from './report.ts';
 
 const SINGLE = 60;
@@ -20,20 +17,7 @@ export async function run(): Promise<void> {
 }
 
 async function measure(kind: 'warm' | 'cold', flags: readonly string[]): Promise<void> {
-  const state = await mkdtemp(join(tmpdir(), 'agentd-bench-'));
-  const documents = join(state, 'inbox');
-  await mkdir(documents);
-  const config = join(state, 'agentd.yaml');
-  await writeFile(
-    config,
-    `agent: { instruction: bench }
-intelligence: { endpoints: ["script:final"] }
-mcp: { servers: [ { name: inbox, endpoint: "\${INBOX_URL}" } ] }
-routes: [ { match: "inbox:///**", debounce: 0, max_inflight: 8 } ]
-`,
-  );
-  const fleet = await Fleet.start({ documents, state, common: ['--config', config], supervisors: [flags] });
-  try {
+  await withSupervisor({ flags }, async ({ fleet, drop }) => {
     const lags: number[] = [];
     let settled = 0;
     let wake = (): void => undefined;
@@ -53,7 +37,7 @@ routes: [ { match: "inbox:///**", debounce: 0, max_inflight: 8 } ]
       });
     await fleet.startSupervisors();
     for (let index = 0; index < SINGLE; index++) {
-      await writeFile(join(documents, `single-${index}.txt`), 'x');
+      await drop(`single-${index}.txt`);
       await until(index + 1);
       if (kind === 'warm') await pause(REFILL_MS);
     }
@@ -76,19 +60,14 @@ routes: [ { match: "inbox:///**", debounce: 0, max_inflight: 8 } ]
       unit: 'ms',
     });
     const start = performance.now();
-    await Promise.all(
-      Array.from({ length: BURST }, (_, index) => writeFile(join(documents, `burst-${index}.txt`), 'x')),
-    );
+    await Promise.all(Array.from({ length: BURST }, (_, index) => drop(`burst-${index}.txt`)));
     await until(SINGLE + BURST);
     print({
       what: 'reactions sustained, one supervisor',
       value: BURST / ((performance.now() - start) / 1000),
       unit: '/s',
     });
-  } finally {
-    await fleet.stop();
-    await rm(state, { recursive: true, force: true });
-  }
+  });
 }
 
 /** What this machine, as busy as it is, takes to wake another process and be woken by it. Median, ms. */

@@ -1,14 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { EventRing } from '../../supervisor/telemetry/event-ring.ts';
 import { createLog } from '../../supervisor/telemetry/logger.ts';
 import { createMetrics } from '../../supervisor/telemetry/metrics-exporter.ts';
-import { Fleet } from '../fleet/fleet.ts';
+import { withSupervisor } from './one-supervisor.ts';
 import { print, quantile } from './report.ts';
 
 const LINES = 200_000;
@@ -91,48 +88,34 @@ function ring(): void {
 
 /** Reactions while operators look on. */
 async function managed(): Promise<void> {
-  const state = await mkdtemp(join(tmpdir(), 'agentd-bench-'));
-  const documents = join(state, 'inbox');
-  await mkdir(documents);
-  const config = join(state, 'agentd.yaml');
-  await writeFile(
-    config,
-    `agent: { instruction: bench }
-intelligence: { endpoints: ["script:final"] }
-mcp: { servers: [ { name: inbox, endpoint: "\${INBOX_URL}" } ] }
-routes: [ { match: "inbox:///**", debounce: 0 } ]
-serve: { mcp: "http://127.0.0.1:0" }
-`,
-  );
-  const fleet = await Fleet.start({ documents, state, common: ['--config', config], supervisors: [[]] });
-  const clients: Client[] = [];
-  try {
-    const lags: number[] = [];
-    let settled = (): void => undefined;
-    fleet.onLine((_, line) => {
-      if (line.event === 'trigger.fired') lags.push(Number(line.lag_ms));
-      if (line.event === 'subagent.exit') settled();
-    });
-    await fleet.startSupervisor(0);
-    for (let index = 0; index < CONNECTIONS; index++) {
-      const client = new Client({ name: 'bench', version: '1' });
-      await client.connect(new StreamableHTTPClientTransport(new URL(fleet.managementUrls[0] ?? '')));
-      await client.subscribeResource({ uri: 'agent://status' });
-      clients.push(client);
-    }
-    for (let index = 0; index < REACTIONS; index++) {
-      const done = new Promise<void>((resolve) => {
-        settled = resolve;
+  await withSupervisor({ flags: ['--serve-mcp', 'http://127.0.0.1:0'] }, async ({ fleet, drop }) => {
+    const clients: Client[] = [];
+    try {
+      const lags: number[] = [];
+      let settled = (): void => undefined;
+      fleet.onLine((_, line) => {
+        if (line.event === 'trigger.fired') lags.push(Number(line.lag_ms));
+        if (line.event === 'subagent.exit') settled();
       });
-      await writeFile(join(documents, `${index}.txt`), 'x');
-      await done;
+      await fleet.startSupervisor(0);
+      for (let index = 0; index < CONNECTIONS; index++) {
+        const client = new Client({ name: 'bench', version: '1' });
+        await client.connect(new StreamableHTTPClientTransport(new URL(fleet.managementUrls[0] ?? '')));
+        await client.subscribeResource({ uri: 'agent://status' });
+        clients.push(client);
+      }
+      for (let index = 0; index < REACTIONS; index++) {
+        const done = new Promise<void>((resolve) => {
+          settled = resolve;
+        });
+        await drop(`${index}.txt`);
+        await done;
+      }
+      const what = `notification → child loop start, ${CONNECTIONS} management connections`;
+      print({ what: `${what}, p50`, value: quantile(lags, 0.5), unit: 'ms' });
+      print({ what: `${what}, p99`, value: quantile(lags, 0.99), unit: 'ms' });
+    } finally {
+      await Promise.allSettled(clients.map((client) => client.close()));
     }
-    const what = `notification → child loop start, ${CONNECTIONS} management connections`;
-    print({ what: `${what}, p50`, value: quantile(lags, 0.5), unit: 'ms' });
-    print({ what: `${what}, p99`, value: quantile(lags, 0.99), unit: 'ms' });
-  } finally {
-    await Promise.allSettled(clients.map((client) => client.close()));
-    await fleet.stop();
-    await rm(state, { recursive: true, force: true });
-  }
+  });
 }

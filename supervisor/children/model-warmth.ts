@@ -20,9 +20,12 @@ export class ModelWarmth {
     const target = this.target();
     if (child.run !== null || (target === null && !this.told.has(child))) return;
     this.forget(child);
-    if (target !== null) this.told.set(child, target.origin);
-    if (target === null) child.tellWaiting({ method: 'model.release', params: {} });
-    else child.tellWaiting({ method: 'model.hold', params: target });
+    if (target === null) {
+      child.tellWaiting({ method: 'model.release', params: {} });
+      return;
+    }
+    this.told.set(child, target.origin);
+    child.tellWaiting({ method: 'model.hold', params: target });
   }
 
   /** A child's connection has opened, or has been lost. */
